@@ -1,0 +1,260 @@
+"""Boosting is the loop over rules: Algorithm 1.
+
+The loop itself is compiled and learns a chunk of rules per call, without the interpreter lock; between two calls,
+Python may report, stop or store. All its state is the scores of the training examples, the statistics that follow
+from them, and the rules learned so far.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pyboomer.features import Columns
+from pyboomer.heads import fit_head
+from pyboomer.losses import Loss
+from pyboomer.refinement import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, refine_rule
+from pyboomer.sampling import draw_bootstrap
+from pyboomer.statistics import (
+    DENSE,
+    USER_DEFINED,
+    Signs,
+    choose_layout,
+    choose_update,
+    count_columns,
+    update_statistics,
+    write_statistics,
+)
+
+Array = NDArray[np.float64]
+LARGEST = np.iinfo(np.int64).max
+
+
+class Settings(NamedTuple):
+    """What a rule is learned with: numbers for compiled code."""
+
+    update: int
+    layout: int
+    rating: int
+    learning_rate: float
+    l2: float
+    bootstrap: bool
+    n_drawn_features: int
+    max_conditions: int
+    min_coverage: float
+    seed: int
+
+
+class Chunk(NamedTuple):
+    """Rules in flat arrays: conditions, heads and facts, as in `rules.RuleEnsemble`."""
+
+    n_conditions: NDArray[np.int64]
+    features: NDArray[np.int32]
+    operators: NDArray[np.int8]
+    values: Array
+    labels: NDArray[np.int32]  # of single-label heads; -1 for multi-label heads
+    scores: Array  # (rules, K), or (rules, 1) for single-label heads
+    coverage: Array
+    gain: Array
+
+
+def choose_rating(loss: Loss, single: bool, search: str) -> int:
+    """How candidates are rated. The bound is for curvature of the outer shape; all else is searched exactly."""
+    if single:
+        return RATE_SINGLE
+    if loss.decomposable:
+        return RATE_DECOMPOSABLE
+    return RATE_EXACT if search == "exact" or loss.shape == "dense" else RATE_BOUND
+
+
+@njit(cache=True, nogil=True)
+def learn_rules(
+    columns: Columns,
+    Y: Signs,
+    sample_weight: Array,
+    scores: Array,
+    statistics: Array,
+    settings: Settings,
+    first: int,
+    count: int,
+) -> tuple[Chunk, NDArray[np.int32]]:
+    """Learn rules number `first` to `first + count - 1` (Alg. 1, lines 3 to 8); scores and statistics are updated.
+
+    Also returns the examples that the last rule covers. The statistics of a user's own loss are left to the caller.
+    """
+    n, n_labels = Y.shape
+    single = settings.rating == RATE_SINGLE
+    n_conditions = np.zeros(count, dtype=np.int64)
+    features = np.empty(8 * count, dtype=np.int32)
+    operators = np.empty(8 * count, dtype=np.int8)
+    values = np.empty(8 * count)
+    labels = np.full(count, -1, dtype=np.int32)
+    heads = np.empty((count, 1 if single else n_labels))
+    coverage = np.empty(count)
+    gain = np.empty(count)
+    body = np.empty(8, dtype=np.int32), np.empty(8, dtype=np.int8), np.empty(8)
+    weights = np.empty(n)
+    rows = np.empty(n, dtype=np.int32)
+    head = np.empty(n_labels)
+    n_rows = n
+    used = 0
+    for t in range(count):
+        if settings.bootstrap:
+            draw_bootstrap(settings.seed, first + t, weights)  # line 5
+            weights *= sample_weight
+        else:
+            weights[:] = sample_weight
+        for r in range(n):
+            rows[r] = r
+        n_rows, size, label, body = refine_rule(  # line 6
+            columns,
+            statistics,
+            weights,
+            rows,
+            body,
+            settings.rating,
+            settings.layout,
+            n_labels,
+            settings.l2,
+            settings.n_drawn_features,
+            settings.max_conditions,
+            settings.min_coverage,
+            settings.seed,
+            first + t,
+        )
+        covered = rows[:n_rows]
+        gain[t], label, coverage[t] = fit_head(  # line 7
+            settings.layout, statistics, covered, sample_weight, settings.l2, single, label, head
+        )
+        head *= settings.learning_rate  # line 8
+        if single:
+            labels[t] = label
+            heads[t, 0] = head[label]
+            for r in range(n_rows):
+                scores[covered[r], label] += head[label]
+        else:
+            heads[t] = head
+            for r in range(n_rows):
+                for k in range(n_labels):
+                    scores[covered[r], k] += head[k]
+        if settings.update != USER_DEFINED:  # line 4 of the next round
+            update_statistics(settings.update, settings.layout, Y, scores, covered, statistics)
+
+        if used + size > features.shape[0]:
+            room = np.empty(max(features.shape[0], size))
+            features = np.append(features, room.astype(np.int32))
+            operators = np.append(operators, room.astype(np.int8))
+            values = np.append(values, room)
+        features[used : used + size] = body[0][:size]
+        operators[used : used + size] = body[1][:size]
+        values[used : used + size] = body[2][:size]
+        n_conditions[t] = size
+        used += size
+    chunk = Chunk(
+        n_conditions, features[:used], operators[:used], values[:used], labels, heads, coverage, gain
+    )
+    return chunk, rows[:n_rows].copy()
+
+
+class Booster:
+    """The state of Algorithm 1 between two chunks of rules.
+
+    Parameters
+    ----------
+    columns : Columns
+        The features.
+    Y : array of shape (N, K)
+        Labels, -1 and +1.
+    sample_weight : array of shape (N,)
+    loss : Loss
+    head : {"multi", "single"}
+    search : {"bound", "exact"}
+    learning_rate, l2, bootstrap, n_drawn_features, max_conditions, min_coverage, seed
+        See `Settings`; None for no limit.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        Y: Signs,
+        sample_weight: Array,
+        *,
+        loss: Loss,
+        head: str,
+        search: str,
+        learning_rate: float,
+        l2: float,
+        bootstrap: bool,
+        n_drawn_features: int,
+        max_conditions: int | None,
+        min_coverage: float,
+        seed: int,
+    ) -> None:
+        single = head == "single"
+        n, n_labels = Y.shape
+        self.loss = loss
+        self.columns = columns
+        self.Y = Y
+        self.sample_weight = sample_weight
+        self.scores = np.zeros((n, n_labels))
+        self.settings = Settings(
+            update=choose_update(loss),
+            layout=choose_layout(loss, single),
+            rating=choose_rating(loss, single, search),
+            learning_rate=float(learning_rate),
+            l2=float(l2),
+            bootstrap=bool(bootstrap),
+            n_drawn_features=int(n_drawn_features),
+            max_conditions=LARGEST if max_conditions is None else int(max_conditions),
+            min_coverage=float(min_coverage),
+            seed=int(seed),
+        )
+        # The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2).
+        layout = choose_layout(loss, single=False)
+        everyone = np.arange(n, dtype=np.int32)
+        statistics = np.zeros((n, count_columns(layout, n_labels)))
+        write_statistics(loss, layout, Y, self.scores, everyone, statistics)
+        default = np.empty(n_labels)
+        gain, _, coverage = fit_head(layout, statistics, everyone, sample_weight, float(l2), False, -1, default)
+        self.scores += default
+        size = count_columns(self.settings.layout, n_labels)
+        self.statistics = statistics if statistics.shape[1] == size else np.zeros((n, size))
+        write_statistics(loss, self.settings.layout, Y, self.scores, everyone, self.statistics)
+        self.chunks = [
+            Chunk(
+                n_conditions=np.zeros(1, dtype=np.int64),
+                features=np.empty(0, dtype=np.int32),
+                operators=np.empty(0, dtype=np.int8),
+                values=np.empty(0),
+                labels=np.full(1, -1, dtype=np.int32),
+                scores=default[None],
+                coverage=np.array([coverage]),
+                gain=np.array([gain]),
+            )
+        ]
+        self.n_rules = 1
+
+    def learn(self, count: int) -> None:
+        """Learn `count` more rules."""
+        user_defined = self.settings.update == USER_DEFINED
+        for _ in range(count if user_defined else 1):
+            chunk, covered = learn_rules(
+                self.columns,
+                self.Y,
+                self.sample_weight,
+                self.scores,
+                self.statistics,
+                self.settings,
+                self.n_rules,
+                1 if user_defined else count,
+            )
+            self.chunks.append(chunk)
+            self.n_rules += len(chunk.gain)
+            if user_defined:
+                write_statistics(self.loss, self.settings.layout, self.Y, self.scores, covered, self.statistics)
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples."""
+        losses = self.loss.value(self.Y.astype(np.float64), self.scores)
+        return float(np.average(losses, weights=self.sample_weight))

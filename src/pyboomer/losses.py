@@ -1,0 +1,164 @@
+"""A loss says how bad a vector of scores is for a vector of labels, and how that changes with the scores.
+
+Losses here take `Y`, an (n, K) array of -1 and +1, and `F`, an (n, K) array of scores, one row per example. They are
+the readable definitions: the reference uses them as they are, and the engine's compiled twins of the two built-in ones
+(in `statistics`) are tested against them.
+
+The Hessian of a loss has one of three shapes, and `derivatives` returns accordingly
+
+- ``"diagonal"``: ``(g, h)`` with H_n = diag(h_n): the loss decomposes over the labels;
+- ``"diagonal-minus-outer"``: ``(g, a, b)`` with H_n = diag(a_n) - b_n b_n^T: searched at the price of a decomposable one;
+- ``"dense"``: ``(g, H)`` with H of shape (n, K, K): any other twice differentiable loss.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Array = NDArray[np.float64]
+
+SHAPES = ("diagonal", "diagonal-minus-outer", "dense")
+
+
+def _identity(F: Array) -> Array:
+    return F
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss: two facts and two functions.
+
+    Parameters
+    ----------
+    name : str
+        How the loss is called in messages and model files.
+    shape : {"diagonal", "diagonal-minus-outer", "dense"}
+        Shape of the Hessian, see the module's docstring.
+    value : callable
+        ``value(Y, F)`` gives the loss of each row, shape (n,). Used to report, and to decode a loss whose Hessian is
+        not diagonal.
+    derivatives : callable
+        ``derivatives(Y, F)`` gives ``(g, h)``, ``(g, a, b)`` or ``(g, H)``. Called once per rule with the rows
+        that the rule covers; plain NumPy and functions compiled by Numba are equally welcome.
+    log_odds : callable, optional
+        ``log_odds(F)`` turns scores into log-odds of the labels, for probabilities. The scores themselves by default,
+        as for the logistic losses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer import BoomerClassifier, Loss
+    >>> squared = Loss(
+    ...     name="label-wise squared error",
+    ...     shape="diagonal",
+    ...     value=lambda Y, F: ((Y - F) ** 2).sum(axis=1),
+    ...     derivatives=lambda Y, F: (2 * (F - Y), np.full(F.shape, 2.0)),
+    ... )
+    >>> clf = BoomerClassifier(loss=squared)
+    """
+
+    name: str
+    shape: str
+    value: Callable[[Array, Array], Array]
+    derivatives: Callable[[Array, Array], tuple[Array, ...]]
+    log_odds: Callable[[Array], Array] = _identity
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise ValueError(f"shape of loss {self.name!r} must be one of {', '.join(SHAPES)}, got {self.shape!r}")
+        for field in ("value", "derivatives", "log_odds"):
+            if not callable(getattr(self, field)):
+                raise TypeError(f"{field} of loss {self.name!r} must be callable, got {getattr(self, field)!r}")
+
+    @property
+    def decomposable(self) -> bool:
+        """Whether the loss is a sum over the labels."""
+        return self.shape == "diagonal"
+
+    def checked_derivatives(self, Y: Array, F: Array) -> tuple[Array, ...]:
+        """`derivatives`, with an error that names the loss where the result is not what the shape promises."""
+        result = self.derivatives(Y, F)
+        n, k = F.shape
+        expected: tuple[tuple[int, ...], ...] = {
+            "diagonal": ((n, k), (n, k)),
+            "diagonal-minus-outer": ((n, k), (n, k), (n, k)),
+            "dense": ((n, k), (n, k, k)),
+        }[self.shape]
+        arrays = tuple(np.asarray(array, dtype=np.float64) for array in result)
+        shapes = tuple(array.shape for array in arrays)
+        if shapes != expected:
+            raise ValueError(
+                f"derivatives of loss {self.name!r} ({self.shape}) must have shapes {expected}, got {shapes}"
+            )
+        if not all(np.isfinite(array).all() for array in arrays):
+            raise ValueError(f"derivatives of loss {self.name!r} are not finite")
+        return arrays
+
+
+# --- Label-wise logistic loss, Eq. 6 --------------------------------------------------------------------------------
+
+
+def _label_wise_value(Y: Array, F: Array) -> Array:
+    return np.logaddexp(0.0, -Y * F).sum(axis=1)  # Eq. 6
+
+
+def _label_wise_derivatives(Y: Array, F: Array) -> tuple[Array, Array]:
+    p = expit(-Y * F)  # e / (1 + e) with e = exp(-y f)
+    return -Y * p, p * expit(Y * F)
+
+
+label_wise_logistic = Loss("label-wise-logistic", "diagonal", _label_wise_value, _label_wise_derivatives)
+
+
+# --- Example-wise logistic loss, Eq. 7 ------------------------------------------------------------------------------
+
+
+def _shifted_exponentials(Y: Array, F: Array) -> tuple[Array, Array, Array]:
+    """e = exp(-y f - s) and S = exp(-s) + sum e, shifted by s, the row maximum (0 included), to avoid overflow."""
+    exponents = -Y * F
+    shift = np.maximum(exponents.max(axis=1, keepdims=True), 0.0)
+    e = np.exp(exponents - shift)
+    return e, np.exp(-shift) + e.sum(axis=1, keepdims=True), shift
+
+
+def _example_wise_value(Y: Array, F: Array) -> Array:
+    e, S, shift = _shifted_exponentials(Y, F)
+    return np.where(shift > 0, shift + np.log(S), np.log1p(e.sum(axis=1, keepdims=True)))[:, 0]  # Eq. 7
+
+
+def _example_wise_derivatives(Y: Array, F: Array) -> tuple[Array, Array, Array]:
+    e, S, _ = _shifted_exponentials(Y, F)
+    p = e / S
+    g = -Y * p
+    return g, p, g  # H = diag(|g|) - g g^T
+
+
+example_wise_logistic = Loss(
+    "example-wise-logistic", "diagonal-minus-outer", _example_wise_value, _example_wise_derivatives
+)
+
+BUILT_IN = {loss.name: loss for loss in (label_wise_logistic, example_wise_logistic)}
+
+
+def find_loss(loss: Any) -> Loss:
+    """The loss of that name, or the loss itself."""
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str) and loss in BUILT_IN:
+        return BUILT_IN[loss]
+    names = ", ".join(repr(name) for name in BUILT_IN)
+    raise ValueError(f"loss must be one of {names} or a pyboomer.Loss, got {loss!r}")
+
+
+def dense_hessians(shape: str, curvature: tuple[Array, ...]) -> Array:
+    """The (n, K, K) Hessians that a loss's curvature stands for."""
+    if shape == "dense":
+        return curvature[0]
+    H = curvature[0][:, :, None] * np.eye(curvature[0].shape[1])
+    if shape == "diagonal-minus-outer":
+        H = H - curvature[1][:, :, None] * curvature[1][:, None, :]
+    return H

@@ -1,0 +1,262 @@
+"""The reference is the paper in plain NumPy: Algorithms 1, 2 and 3 and the two prediction rules, nothing else.
+
+It is read first and trusted most: the compiled engine must learn the same rules. To check it, hold "Learning Gradient
+Boosted Multi-label Classification Rules" (ECML-PKDD 2020) beside it. It is slow, because it keeps a K x K Hessian per
+example and solves every candidate; sums over sorted values and batched solves are its only liberties.
+
+Here `Y` holds -1 and +1, a nominal feature holds category codes, and NaN is a missing value, which meets no condition.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.heads import FLOOR, TIE
+from pyboomer.losses import Loss, dense_hessians
+from pyboomer.refinement import midpoint
+from pyboomer.sampling import draw_bootstrap, draw_features
+
+Array = NDArray[np.float64]
+Condition = tuple[int, str, float]  # feature, operator, value
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the learner may choose: Alg. 1's inputs and the details the paper leaves to the implementation."""
+
+    loss: Loss
+    head: str = "multi"
+    n_rules: int = 100
+    learning_rate: float = 0.3
+    l2: float = 1.0
+    bootstrap: bool = True
+    n_drawn_features: int | None = None
+    nominal: tuple[int, ...] = ()
+    max_conditions: int | None = None
+    min_coverage: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ReferenceRule:
+    """A rule f: b -> p (Sec. 2.2); the head has an entry for every label."""
+
+    body: tuple[Condition, ...]
+    head: Array
+    gain: float = 0.0
+
+
+def meets(x: Array, operator: str, value: float) -> NDArray[np.bool_]:
+    """Which of the values of a feature meet a condition; a missing value meets none."""
+    with np.errstate(invalid="ignore"):
+        met = {"<=": x <= value, ">": x > value, "==": x == value, "!=": x != value}[operator]
+    return met & ~np.isnan(x)
+
+
+def covers(body: tuple[Condition, ...], X: Array) -> NDArray[np.bool_]:
+    """b(x) for every row: whether it meets all conditions of the body."""
+    covered = np.ones(len(X), dtype=bool)
+    for feature, operator, value in body:
+        covered &= meets(X[:, feature], operator, value)
+    return covered
+
+
+# --- Algorithm 1: learning an ensemble of boosted classification rules ------------------------------------------------
+
+
+def learn_rules(X: Array, Y: Array, setting: Setting, sample_weight: Array | None = None) -> list[ReferenceRule]:
+    """Learn the ensemble F = {f_1, ..., f_T}; f_1 is the default rule."""
+    n = len(X)
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    scores = np.zeros(Y.shape)
+
+    g, *curvature = setting.loss.derivatives(Y, scores)  # line 1
+    H = dense_hessians(setting.loss.shape, tuple(curvature))
+    head, gain = find_head(*sum_statistics(weight, g, H), "multi", setting)  # line 2
+    rules = [ReferenceRule((), head, gain)]
+    scores += head
+    for t in range(1, setting.n_rules):  # line 3
+        g, *curvature = setting.loss.derivatives(Y, scores)  # line 4
+        H = dense_hessians(setting.loss.shape, tuple(curvature))
+        drawn = np.ones(n)
+        if setting.bootstrap:
+            draw_bootstrap(setting.seed, t, drawn)  # line 5
+        body, label = refine_rule(X, drawn * weight, g, H, setting, t)  # line 6
+        covered = covers(body, X)
+        gh = sum_statistics(weight[covered], g[covered], H[covered])
+        head, gain = find_head(*gh, setting.head, setting, label)  # line 7
+        head = setting.learning_rate * head  # line 8
+        rules.append(ReferenceRule(body, head, gain))
+        scores[covered] += head
+    return rules
+
+
+# --- Algorithm 2: find_head -------------------------------------------------------------------------------------------
+
+
+def sum_statistics(weight: Array, g: Array, H: Array) -> tuple[Array, Array]:
+    """Sums of gradients and Hessians over the covered examples (line 1)."""
+    return weight @ g, np.tensordot(weight, H, axes=1)
+
+
+def find_head(
+    g: Array, H: Array, head: str, setting: Setting, label: int | None = None
+) -> tuple[Array, float]:
+    """The scores that minimise the objective of a rule, Eq. 14 with Eq. 15, and the gain, minus that minimum."""
+    k = len(g)
+    if head == "single":
+        p, gains = solve_decomposable(g, np.diagonal(H), setting.l2)
+        best = first_largest(gains) if label is None else label
+        return np.where(np.arange(k) == best, p, 0.0), float(gains[best])
+    if setting.loss.decomposable:
+        p, gains = solve_decomposable(g, np.diagonal(H), setting.l2)
+        return p, float(gains.sum())
+    p, gain = solve_system(g[None], H[None], setting.l2)
+    return p[0], float(gain[0])
+
+
+def first_largest(gains: Array) -> int:
+    """The first of the largest gains, where equal means equal up to rounding."""
+    best = 0
+    for k, gain in enumerate(gains):
+        if gain > gains[best] * (1 + TIE):
+            best = k
+    return best
+
+
+def solve_decomposable(g: Array, h: Array, l2: float) -> tuple[Array, Array]:
+    """Each label on its own: its score (Eq. 17) and its gain; both 0 where the denominator is degenerate."""
+    denominator = h + l2
+    safe = denominator > FLOOR
+    p = np.where(safe, -g / np.where(safe, denominator, 1.0), 0.0)
+    return p, -0.5 * g * p
+
+
+def solve_system(g: Array, H: Array, l2: float) -> tuple[Array, Array]:
+    """Solve (H + l2 I) p = -g (Eq. 16) for a batch of systems: scores and gains.
+
+    Elimination without exchanges, which a positive definite matrix does not need; a label whose pivot is degenerate
+    leaves the system with score and gain 0.
+    """
+    k = g.shape[1]
+    A = H + l2 * np.eye(k)
+    z = -g.copy()
+    L = np.zeros_like(A)
+    gain = np.zeros(len(g))
+    for j in range(k):
+        pivot = A[:, j, j]
+        safe = pivot > FLOOR
+        pivot = np.where(safe, pivot, 1.0)
+        L[:, :, j] = np.where(safe[:, None], A[:, :, j] / pivot[:, None], 0.0)
+        L[:, : j + 1, j] = 0.0
+        z[:, j] = np.where(safe, z[:, j], 0.0)
+        gain += 0.5 * z[:, j] ** 2 / pivot
+        A -= L[:, :, j, None] * A[:, None, j, :]
+        z -= L[:, :, j] * z[:, j, None]
+        z[:, j] /= pivot
+    for j in reversed(range(k)):
+        z[:, j] -= (L[:, :, j] * z).sum(axis=1)
+    return z, gain
+
+
+# --- Algorithm 3: refine_rule -----------------------------------------------------------------------------------------
+
+
+def refine_rule(
+    X: Array, weight: Array, g: Array, H: Array, setting: Setting, rule: int
+) -> tuple[tuple[Condition, ...], int | None]:
+    """Add the best condition to the body as long as that improves the rule; also tells the label of a single head."""
+    n_features = X.shape[1]
+    body: tuple[Condition, ...] = ()
+    label: int | None = None
+    best = 0.0
+    sampled = weight > 0
+    while setting.max_conditions is None or len(body) < setting.max_conditions:
+        size = setting.n_drawn_features or n_features
+        features = draw_features(setting.seed, rule, len(body) + 1, n_features, size)  # line 2
+        chosen: Condition | None = None
+        for feature in features:  # line 3
+            rows = sampled & ~np.isnan(X[:, feature])
+            x, w = X[rows, feature], weight[rows]
+            conditions, G, HH, W = sum_candidates(int(feature), x, w, g[rows], H[rows], feature in setting.nominal)
+            if not conditions:
+                continue
+            gains = rate_candidates(G, HH, setting, label)  # line 6
+            gains[W < setting.min_coverage] = 0.0
+            for condition, candidate in zip(conditions, gains, strict=True):
+                for k, gain in enumerate(candidate):
+                    if gain > best * (1 + TIE):  # line 7
+                        best, chosen = gain, condition
+                        found = k
+        if chosen is None:
+            break
+        if setting.head == "single" and label is None:
+            label = found
+        body = (*body, chosen)
+        sampled &= meets(X[:, chosen[0]], chosen[1], chosen[2])  # line 10
+    return body, label
+
+
+def sum_candidates(
+    feature: int, x: Array, w: Array, g: Array, H: Array, nominal: bool
+) -> tuple[list[Condition], Array, Array, Array]:
+    """All conditions on a feature, in the order of comparison, with the sums over the examples that meet them."""
+    values, group = np.unique(x, return_inverse=True)
+    if len(values) < 2:
+        return [], g, H, w
+    sums = [_sum_by_value(group, len(values), s) for s in (w[:, None] * g, w[:, None, None] * H, w)]
+    totals = [s.sum(axis=0) for s in sums]
+    conditions: list[Condition] = []
+    if nominal:
+        for value in values:
+            conditions += [(feature, "==", float(value)), (feature, "!=", float(value))]
+    else:
+        for a, b in zip(values[:-1], values[1:], strict=True):
+            threshold = midpoint(a, b)
+            conditions += [(feature, "<=", threshold), (feature, ">", threshold)]
+        sums = [np.cumsum(s, axis=0)[:-1] for s in sums]
+    both = [np.stack([s, total - s], axis=1).reshape(-1, *s.shape[1:]) for s, total in zip(sums, totals, strict=True)]
+    return conditions, both[0], both[1], both[2]
+
+
+def _sum_by_value(group: NDArray[np.int64], n_values: int, s: Array) -> Array:
+    sums = np.zeros((n_values, *s.shape[1:]))
+    np.add.at(sums, group, s)
+    return sums
+
+
+def rate_candidates(G: Array, H: Array, setting: Setting, label: int | None) -> Array:
+    """The gain of each candidate's best head: one column, or for single-label heads one per label."""
+    h = np.diagonal(H, axis1=1, axis2=2)
+    if setting.head == "single":
+        gains = solve_decomposable(G, h, setting.l2)[1]
+        return gains if label is None else gains[:, [label]]
+    if setting.loss.decomposable:
+        return solve_decomposable(G, h, setting.l2)[1].sum(axis=1, keepdims=True)
+    return solve_system(G, H, setting.l2)[1][:, None]
+
+
+# --- Section 4.3: prediction ------------------------------------------------------------------------------------------
+
+
+def predict_scores(rules: list[ReferenceRule], X: Array) -> Array:
+    """The sum of the heads of all rules that cover an example (Eq. 2)."""
+    scores = np.zeros((len(X), len(rules[0].head)))
+    for rule in rules:
+        scores[covers(rule.body, X)] += rule.head
+    return scores
+
+
+def predict_label_wise(scores: Array) -> Array:
+    """sgn of each score, Eq. 18."""
+    return np.where(scores > 0, 1.0, -1.0)
+
+
+def predict_example_wise(scores: Array, Y: Array, loss: Loss) -> Array:
+    """The label vector of the training data with the smallest loss, Eq. 19; equal losses: frequent, then early ones."""
+    known, first, count = np.unique(Y, axis=0, return_index=True, return_counts=True)
+    known = known[np.lexsort((first, -count))]
+    losses = np.stack([loss.value(np.broadcast_to(y, scores.shape), scores) for y in known], axis=1)
+    smallest = losses.min(axis=1, keepdims=True)
+    return known[np.argmax(losses <= smallest * (1 + TIE), axis=1)]

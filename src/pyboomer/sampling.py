@@ -1,0 +1,76 @@
+"""A draw is a random choice that depends on (seed, rule, step) alone.
+
+There is no running stream of random numbers: each draw starts a short stream of its own, so that neither chunk sizes,
+threads, callbacks nor an interruption can change what is learned. The engine and the reference call these functions.
+
+The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of the golden ratio, scrambled by a
+64-bit mixing function. NumPy's generators would need a Python object per draw, which compiled code cannot make.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+
+
+@njit(cache=True, nogil=True)
+def _mix(z: np.uint64) -> np.uint64:
+    z = (z ^ (z >> _S30)) * _MIX_1
+    z = (z ^ (z >> _S27)) * _MIX_2
+    return z ^ (z >> _S31)
+
+
+@njit(cache=True, nogil=True)
+def _start_stream(seed: int, rule: int, step: int) -> np.uint64:
+    z = _mix(np.uint64(seed) + _GOLDEN)
+    z = _mix(z + np.uint64(rule) * _GOLDEN)
+    return _mix(z + np.uint64(step) * _GOLDEN)
+
+
+@njit(cache=True, nogil=True)
+def _below(z: np.uint64, n: int) -> int:
+    """Turn 64 random bits into an integer from 0 to n - 1."""
+    return int(np.float64(_mix(z) >> _S11) * 2.0**-53 * n)
+
+
+@njit(cache=True, nogil=True)
+def draw_bootstrap(seed: int, rule: int, counts: NDArray[np.float64]) -> None:
+    """Draw N of N examples with replacement; `counts` receives how often each was drawn (Alg. 1, line 5)."""
+    n = counts.shape[0]
+    counts[:] = 0.0
+    z = _start_stream(seed, rule, 0)
+    for _ in range(n):
+        z += _GOLDEN
+        counts[_below(z, n)] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def draw_features(seed: int, rule: int, step: int, n_features: int, size: int) -> NDArray[np.int64]:
+    """Draw `size` of `n_features` features without replacement, in ascending order (Alg. 3, line 2).
+
+    `step` counts the refinements of the rule from 1; step 0 is the bootstrap.
+    """
+    features = np.arange(n_features)
+    if size >= n_features:
+        return features
+    z = _start_stream(seed, rule, step)
+    for i in range(size):  # the first `size` places of a Fisher-Yates shuffle
+        z += _GOLDEN
+        j = i + _below(z, n_features - i)
+        features[i], features[j] = features[j], features[i]
+    return np.sort(features[:size])
+
+
+def count_features(max_features: str | int | float | None, n_features: int) -> int:
+    """How many features a refinement step draws: the paper's floor(log2(L - 1) + 1) for "log2" (Alg. 3, line 2)."""
+    if max_features is None:
+        return n_features
+    if max_features == "log2":
+        return max(1, int(np.log2(max(n_features - 1, 1)) + 1))
+    if isinstance(max_features, float):
+        return max(1, int(max_features * n_features))
+    return min(int(max_features), n_features)
