@@ -5,19 +5,19 @@ Python may report, stop or store. All its state is the scores of the training ex
 from them, and the rules learned so far.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import Columns
+from pyboomer.features import Categories, Columns
 from pyboomer.heads import fit_head
 from pyboomer.losses import Loss
 from pyboomer.refinement import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, refine_rule
+from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import draw_bootstrap
 from pyboomer.statistics import (
-    DENSE,
     USER_DEFINED,
     Signs,
     choose_layout,
@@ -151,9 +151,7 @@ def learn_rules(
         values[used : used + size] = body[2][:size]
         n_conditions[t] = size
         used += size
-    chunk = Chunk(
-        n_conditions, features[:used], operators[:used], values[:used], labels, heads, coverage, gain
-    )
+    chunk = Chunk(n_conditions, features[:used], operators[:used], values[:used], labels, heads, coverage, gain)
     return chunk, rows[:n_rows].copy()
 
 
@@ -253,6 +251,36 @@ class Booster:
             self.n_rules += len(chunk.gain)
             if user_defined:
                 write_statistics(self.loss, self.settings.layout, self.Y, self.scores, covered, self.statistics)
+
+    def collect_rules(
+        self, feature_names: tuple[str, ...], label_names: tuple[str, ...], categories: Categories
+    ) -> RuleEnsemble:
+        """The rules learned so far."""
+        n_labels = len(label_names)
+        everyone = np.arange(n_labels, dtype=np.int32)
+        lengths, labels = [], []
+        for chunk in self.chunks:
+            single = chunk.labels[0] >= 0
+            lengths.append(np.full(len(chunk.gain), chunk.scores.shape[1]))
+            labels.append(chunk.labels if single else np.tile(everyone, len(chunk.gain)))
+
+        def join(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(chunk, name).ravel() for chunk in self.chunks])
+
+        return RuleEnsemble(
+            condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
+            condition_features=join("features"),
+            condition_operators=join("operators"),
+            condition_values=join("values"),
+            head_offsets=np.append(0, np.cumsum(np.concatenate(lengths))),
+            head_labels=np.concatenate(labels),
+            head_scores=join("scores"),
+            coverage=join("coverage"),
+            gain=join("gain"),
+            feature_names=feature_names,
+            label_names=label_names,
+            categories=categories,
+        )
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""

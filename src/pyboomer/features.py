@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Matrix = Any  # a dense array or one of scipy's sparse matrices, which have no types to name
 Categories = Mapping[int, tuple[Any, ...]]
 
 AT_MOST, ABOVE, EQUAL, UNEQUAL = range(4)  # codes of the operators <=, >, ==, !=
@@ -36,13 +37,14 @@ class Columns(NamedTuple):
     dense: Array  # (L, N): X transposed, for looking up single values; (L, 0) if X is sparse
 
 
-def sort_columns(X: Array | sp.sparray | sp.spmatrix, categories: Categories) -> Columns:
-    """Sort the columns of X (nominal ones already encoded, see `encode`)."""
+def sort_columns(X: Matrix, categories: Categories) -> Columns:
+    """Sort the columns of X; the nominal ones of a dense X hold category codes, those of a sparse X categories."""
     n, n_features = X.shape
     nominal = np.zeros(n_features, dtype=bool)
     nominal[list(categories)] = True
     fill = np.zeros(n_features)
     if sp.issparse(X):
+        X = encode(X.tocsc(), categories)
         for feature, values in categories.items():
             fill[feature] = _code_of_zero(values)
         column = np.repeat(np.arange(n_features), np.diff(X.indptr))
@@ -154,7 +156,7 @@ def narrow_rows(
     return kept
 
 
-def find_categories(X: Array | sp.sparray | sp.spmatrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:
+def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:
     """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one among them)."""
     categories: dict[int, tuple[Any, ...]] = {}
     for feature in np.flatnonzero(nominal):
@@ -167,7 +169,7 @@ def find_categories(X: Array | sp.sparray | sp.spmatrix, nominal: NDArray[np.boo
     return categories
 
 
-def encode(X: Array | sp.csc_array, categories: Categories) -> Array | sp.csc_array:
+def encode(X: Matrix, categories: Categories) -> Matrix:
     """Replace the values of the nominal features of a numeric X by category codes.
 
     A value that was not seen in training gets a code of its own, which meets every ``!=`` and no ``==``.

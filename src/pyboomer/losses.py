@@ -7,7 +7,7 @@ the readable definitions: the reference uses them as they are, and the engine's 
 The Hessian of a loss has one of three shapes, and `derivatives` returns accordingly
 
 - ``"diagonal"``: ``(g, h)`` with H_n = diag(h_n): the loss decomposes over the labels;
-- ``"diagonal-minus-outer"``: ``(g, a, b)`` with H_n = diag(a_n) - b_n b_n^T: searched at the price of a decomposable one;
+- ``"diagonal-minus-outer"``: ``(g, a, b)`` with H_n = diag(a_n) - b_n b_n^T: almost as fast;
 - ``"dense"``: ``(g, H)`` with H of shape (n, K, K): any other twice differentiable loss.
 """
 

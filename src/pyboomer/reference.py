@@ -8,6 +8,7 @@ Here `Y` holds -1 and +1, a nominal feature holds category codes, and NaN is a m
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,9 +101,7 @@ def sum_statistics(weight: Array, g: Array, H: Array) -> tuple[Array, Array]:
     return weight @ g, np.tensordot(weight, H, axes=1)
 
 
-def find_head(
-    g: Array, H: Array, head: str, setting: Setting, label: int | None = None
-) -> tuple[Array, float]:
+def find_head(g: Array, H: Array, head: str, setting: Setting, label: int | None = None) -> tuple[Array, float]:
     """The scores that minimise the objective of a rule, Eq. 14 with Eq. 15, and the gain, minus that minimum."""
     k = len(g)
     if head == "single":
@@ -183,7 +182,7 @@ def refine_rule(
             if not conditions:
                 continue
             gains = rate_candidates(G, HH, setting, label)  # line 6
-            gains[W < setting.min_coverage] = 0.0
+            gains[setting.min_coverage > W] = 0.0
             for condition, candidate in zip(conditions, gains, strict=True):
                 for k, gain in enumerate(candidate):
                     if gain > best * (1 + TIE):  # line 7
@@ -212,7 +211,7 @@ def sum_candidates(
         for value in values:
             conditions += [(feature, "==", float(value)), (feature, "!=", float(value))]
     else:
-        for a, b in zip(values[:-1], values[1:], strict=True):
+        for a, b in pairwise(values):
             threshold = midpoint(a, b)
             conditions += [(feature, "<=", threshold), (feature, ">", threshold)]
         sums = [np.cumsum(s, axis=0)[:-1] for s in sums]

@@ -1,0 +1,325 @@
+"""A classifier is a rule ensemble that learns from data and predicts, in the way of scikit-learn."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from tqdm.auto import tqdm
+
+from pyboomer.boosting import Booster
+from pyboomer.features import Matrix, sort_columns
+from pyboomer.interrupt import DeferredInterrupt
+from pyboomer.labels import LabelForm, read_labels
+from pyboomer.losses import Loss, find_loss
+from pyboomer.modelfile import save_model
+from pyboomer.parameters import PARAMETERS, describe_parameters
+from pyboomer.prediction import (
+    add_scores,
+    decode_by_loss,
+    decode_by_sign,
+    find_label_vectors,
+    joint_probabilities,
+    marginal_probabilities,
+)
+from pyboomer.rules import RuleEnsemble
+from pyboomer.sampling import count_features
+from pyboomer.tables import read_table, read_training_table
+
+Array = NDArray[np.float64]
+
+CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told: the rules learned so far, their training loss (computed when asked), the seconds."""
+
+    n_rules: int
+    seconds: float
+    compute_loss: Callable[[], float]
+
+    @property
+    def loss(self) -> float:
+        """The mean training loss."""
+        return self.compute_loss()
+
+
+class BoomerClassifier(ClassifierMixin, BaseEstimator):
+    __doc__ = f"""Gradient boosted multi-label classification rules (BOOMER).
+
+    Learns an ensemble of rules such as ``IF x1 <= 0.3 AND x7 > 1.2 THEN beach +0.8, urban -0.4``: Algorithms 1 to 3 of
+    "Learning Gradient Boosted Multi-label Classification Rules" (Rapp et al., ECML-PKDD 2020).
+
+    Parameters
+    ----------
+    {describe_parameters()}
+
+    Attributes
+    ----------
+    rules_ : RuleEnsemble
+        The rules learned; print it, index it, slice it, or see `RuleEnsemble.to_frame`.
+    label_names_ : tuple of str
+        Names of the labels: the columns of a DataFrame, else y0, y1, ...
+    label_vectors_ : array of shape (V, K)
+        The known label vectors: the distinct rows of the training labels, the most frequent first.
+    classes_ : list of arrays, or array
+        For each label its two values, as in scikit-learn's forests; if y was one column, its classes.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if X was a DataFrame whose columns are all named by strings.
+
+    Notes
+    -----
+    A missing value (NaN) in X meets no condition, whichever its operator. A category that was not seen in training
+    meets every ``!=`` and no ``==``. An interrupted `fit` (Ctrl-C) leaves the estimator fitted with the rules learned
+    so far and then raises `KeyboardInterrupt`.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=100, random_state=1).fit(digits.X, digits.Y)
+    >>> clf.predict(digits.X[:2])
+    array([[1, 1, 1, 1, 1, 1, 0],
+           [0, 1, 1, 0, 0, 0, 0]], dtype=int8)
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "example-wise-logistic",
+        *,
+        head: str = "multi",
+        n_rules: int = 1000,
+        learning_rate: float = 0.1,
+        l2: float = 1.0,
+        bootstrap: bool = True,
+        max_features: str | int | float | None = "log2",
+        max_conditions: int | None = None,
+        min_coverage: float = 1,
+        search: str = "bound",
+        decode: str = "loss",
+        categorical_features: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
+    ) -> None:
+        self.loss = loss
+        self.head = head
+        self.n_rules = n_rules
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.bootstrap = bootstrap
+        self.max_features = max_features
+        self.max_conditions = max_conditions
+        self.min_coverage = min_coverage
+        self.search = search
+        self.decode = decode
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # --- Learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
+        """Learn rules from examples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (N, L)
+            Features. NaN is a missing value.
+        Y : array, sparse matrix or DataFrame of shape (N, K), or one column
+            Labels, 0 and 1, or one column of classes.
+        sample_weight : array of shape (N,), optional
+            Weights of the examples; an example of weight 0 counts as absent.
+        """
+        for parameter in PARAMETERS:
+            parameter.validate(getattr(self, parameter.name))
+        table = read_training_table(self, X, self.categorical_features)
+        if Y is None:
+            raise ValueError("BoomerClassifier requires y to be passed, but the target y is None")
+        labels, form = read_labels(Y)
+        check_consistent_length(table.matrix, labels)
+        weight = _read_weight(sample_weight, table.matrix)
+        matrix, labels, weight = _drop_absent(table.matrix, labels, weight)
+        booster = Booster(
+            sort_columns(matrix, table.categories),
+            np.where(labels == 1, 1, -1).astype(np.int8),
+            weight,
+            loss=find_loss(self.loss),
+            head=self.head,
+            search=self.search,
+            learning_rate=self.learning_rate,
+            l2=self.l2,
+            bootstrap=self.bootstrap,
+            n_drawn_features=count_features(self.max_features, self.n_features_in_),
+            max_conditions=self.max_conditions,
+            min_coverage=self.min_coverage,
+            seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+        )
+        vectors, _ = find_label_vectors(labels)
+        try:
+            self._boost(booster)
+        except KeyboardInterrupt:
+            self._store(booster.collect_rules(table.names, form.names, table.categories), form, vectors)
+            raise
+        return self._store(booster.collect_rules(table.names, form.names, table.categories), form, vectors)
+
+    def _boost(self, booster: Booster) -> None:
+        """Learn rules chunk by chunk; between chunks show progress, call callbacks and honour Ctrl-C."""
+        callbacks = self.callbacks or ()
+        callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
+        begin = time.perf_counter()
+        size = 1
+        with (
+            DeferredInterrupt() as interrupt,
+            tqdm(total=self.n_rules, initial=1, unit=" rules", desc="Learning", disable=not self.verbose) as bar,
+        ):
+            while booster.n_rules < self.n_rules:
+                start = time.perf_counter()
+                count = min(size, self.n_rules - booster.n_rules)
+                booster.learn(count)
+                bar.update(count)
+                interrupt.raise_if_pending()
+                if callbacks:
+                    progress = Progress(booster.n_rules, time.perf_counter() - begin, booster.training_loss)
+                    answers = [callback(progress) for callback in callbacks]
+                    if any(answers):
+                        break
+                else:
+                    # the number of rules that would take CHUNK_SECONDS, but at most twice the last one
+                    seconds = max(time.perf_counter() - start, 1e-6)
+                    size = max(1, min(2 * count, int(count * CHUNK_SECONDS / seconds)))
+
+    def _store(self, rules: RuleEnsemble, form: LabelForm, vectors: NDArray[np.uint8]) -> Self:
+        """Set what makes the estimator a fitted one."""
+        self.rules_ = rules
+        self.label_names_ = form.names
+        self.label_vectors_ = vectors
+        self.classes_ = form.list_classes()
+        self._form = form
+        return self
+
+    # --- Predicting ---------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores of the labels (Eq. 2), shape (N, K); (N,) for one column of two classes."""
+        return self._shape_scores(self._last_scores(X))
+
+    def predict(self, X: Any) -> Any:
+        """The labels of the examples, in the form of the training labels. See the parameter `decode`."""
+        return self._labels(self._last_scores(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability that each label is relevant, shape (N, K); of each class, if y was one column.
+
+        For a decomposable loss, logistic(f_k). Otherwise a distribution over the known label vectors, P(y)
+        proportional to prod_k logistic(y_k f_k), is summed over those in which the label is relevant; measured on
+        benchmark data, this is much better calibrated than P(y) proportional to exp(-loss), which is far too flat.
+        """
+        return self._probabilities(self._last_scores(X))
+
+    def staged_decision_function(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
+        """The scores after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        return (self._shape_scores(scores.copy()) for scores in self._staged_scores(X, at))
+
+    def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Any]:
+        """The labels after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        return (self._labels(scores) for scores in self._staged_scores(X, at))
+
+    def staged_predict_proba(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
+        """The probabilities after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        return (self._probabilities(scores) for scores in self._staged_scores(X, at))
+
+    def _last_scores(self, X: Any) -> Array:
+        check_is_fitted(self, "rules_")
+        return next(self._staged_scores(X, [len(self.rules_)]))
+
+    def _staged_scores(self, X: Any, at: Iterable[int] | None) -> Iterator[Array]:
+        """The (N, K) scores after each number of rules; the same array every time."""
+        check_is_fitted(self, "rules_")
+        rules = self.rules_
+        counts = range(1, len(rules) + 1) if at is None else list(at)
+        if any(a > b for a, b in pairwise([0, *counts, len(rules)])):
+            raise ValueError(f"at must ascend from 0 to at most {len(rules)}, the number of rules; got {counts}")
+        matrix = read_table(self, X, rules.feature_names, rules.categories)
+        return self._accumulate(rules, matrix, counts)
+
+    def _accumulate(self, rules: RuleEnsemble, matrix: Matrix, counts: Sequence[int]) -> Iterator[Array]:
+        scores = np.zeros((matrix.shape[0], len(self.label_names_)))
+        for first, last in pairwise([0, *counts]):
+            add_scores(rules[first:last], matrix, scores, effective_n_jobs(self.n_jobs))
+            yield scores
+
+    def _labels(self, scores: Array) -> Any:
+        loss = find_loss(self.loss)
+        if self._form.classes is not None and scores.shape[1] > 1:
+            return self._form.classes[scores.argmax(axis=1)]
+        if self.decode == "subset":
+            log_odds = np.clip(loss.log_odds(scores), -1e150, 1e150)
+            labels = self.label_vectors_[np.argmax(log_odds @ self.label_vectors_.T.astype(float), axis=1)]
+        elif self.decode == "hamming":
+            labels = (self._probabilities(scores) > 0.5).astype(np.uint8)
+        elif loss.decomposable:
+            labels = decode_by_sign(scores)
+        else:
+            labels = decode_by_loss(scores, self.label_vectors_, loss)
+        return self._form.restore(labels)
+
+    def _probabilities(self, scores: Array) -> Array:
+        loss = find_loss(self.loss)
+        if self._form.classes is not None:
+            if len(self.classes_) == 1:
+                return np.ones((len(scores), 1))
+            two = scores.shape[1] == 1
+            vectors = np.eye(len(self.classes_), dtype=np.uint8)
+            return joint_probabilities(np.hstack([0 * scores, scores]) if two else scores, vectors, loss)
+        return marginal_probabilities(scores, None if loss.decomposable else self.label_vectors_, loss)
+
+    def _shape_scores(self, scores: Array) -> Array:
+        return scores[:, 0] if self._form.classes is not None and scores.shape[1] == 1 else scores
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a JSON file; `pyboomer.load_model` reads it back with exactly the same scores."""
+        check_is_fitted(self, "rules_")
+        save_model(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rules_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _read_weight(sample_weight: Any, matrix: Matrix) -> Array:
+    weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight must not be negative, got {weight.min()} for example {weight.argmin()}")
+    if not weight.any():
+        raise ValueError("sample_weight must be positive for at least one example")
+    return weight
+
+
+def _drop_absent(matrix: Matrix, labels: NDArray[np.uint8], weight: Array) -> tuple[Matrix, NDArray[np.uint8], Array]:
+    """Leave out the examples of weight 0: they must not count for anything, not even in the bootstrap."""
+    if (weight > 0).all():
+        return matrix, labels, weight
+    present = np.flatnonzero(weight)
+    return matrix[present], labels[present], weight[present]

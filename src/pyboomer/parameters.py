@@ -1,0 +1,195 @@
+"""A parameter is a choice left to the user: its name, default, allowed values and meaning, all in one table.
+
+The estimator's signature, docstring and checks and the options of the command line follow this table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from pyboomer.losses import BUILT_IN, Loss
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A row of the table."""
+
+    name: str
+    default: Any
+    allowed: str
+    check: Callable[[Any], bool]
+    meaning: str
+
+    def validate(self, value: Any) -> None:
+        """Raise an error that names the parameter and the allowed values if `value` is not one of them."""
+        if not self.check(value):
+            raise ValueError(f"{self.name} must be {self.allowed}, got {value!r}")
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(float(value)))
+
+
+def _one_of(*options: str) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and value in options
+
+
+def _is_max_features(value: Any) -> bool:
+    if value is None or value == "log2" or _is_whole(value, 1):
+        return True
+    return _is_real(value) and not isinstance(value, Integral) and 0 < value <= 1
+
+
+def _is_random_state(value: Any) -> bool:
+    if value is None or isinstance(value, np.random.RandomState):
+        return True
+    return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 2**32
+
+
+PARAMETERS = (
+    Parameter(
+        "loss",
+        "example-wise-logistic",
+        " or ".join(f'"{name}"' for name in BUILT_IN) + ", or a pyboomer.Loss",
+        lambda value: isinstance(value, Loss) or (isinstance(value, str) and value in BUILT_IN),
+        "The loss to minimise. The example-wise logistic loss (Eq. 7) aims at predicting the whole label vector "
+        "correctly (subset 0/1 loss), the label-wise one (Eq. 6) at each label on its own (Hamming loss).",
+    ),
+    Parameter(
+        "head",
+        "multi",
+        '"multi" or "single"',
+        _one_of("multi", "single"),
+        "Whether a rule predicts scores for all labels or for a single one.",
+    ),
+    Parameter(
+        "n_rules",
+        1000,
+        "a whole number of at least 1",
+        lambda value: _is_whole(value, 1),
+        "The number of rules to learn, the default rule included.",
+    ),
+    Parameter(
+        "learning_rate",
+        0.1,
+        "in (0, 1]",
+        lambda value: _is_real(value) and 0 < value <= 1,
+        "The shrinkage: the scores of every rule but the default rule are multiplied by it (Alg. 1, line 8).",
+    ),
+    Parameter(
+        "l2",
+        1.0,
+        "a number of at least 0",
+        lambda value: _is_real(value) and value >= 0,
+        "The weight of the L2 regularisation of the scores (Eq. 15).",
+    ),
+    Parameter(
+        "bootstrap",
+        True,
+        "True or False",
+        lambda value: isinstance(value, bool | np.bool_),
+        "Whether each rule's body is learned on a bootstrap sample of the examples. Its head is always fitted on all.",
+    ),
+    Parameter(
+        "max_features",
+        "log2",
+        '"log2", None, a whole number of at least 1 or a fraction in (0, 1]',
+        _is_max_features,
+        "How many features are drawn at each refinement of a rule: floor(log2(L - 1) + 1) of L features, all (None), "
+        "a number or a fraction of them.",
+    ),
+    Parameter(
+        "max_conditions",
+        None,
+        "None or a whole number of at least 1",
+        lambda value: value is None or _is_whole(value, 1),
+        "The largest number of conditions of a rule; None for no limit, as in the paper.",
+    ),
+    Parameter(
+        "min_coverage",
+        1,
+        "a number of at least 1",
+        lambda value: _is_real(value) and value >= 1,
+        "The least number (sum of weights) of examples in the sample that a condition must leave covered.",
+    ),
+    Parameter(
+        "search",
+        "bound",
+        '"bound" or "exact"',
+        _one_of("bound", "exact"),
+        "How candidates for a multi-label head under a non-decomposable loss are compared: by a lower bound of the "
+        "gain, in time linear in the number of labels, or by solving a linear system for each, as in the paper. The "
+        "head of a finished rule is exact either way; other heads and losses need no bound.",
+    ),
+    Parameter(
+        "decode",
+        "loss",
+        '"loss", "hamming" or "subset"',
+        _one_of("loss", "hamming", "subset"),
+        'How `predict` turns scores into labels. "loss": as the paper does for the loss: by sign for a decomposable '
+        'one (Eq. 18), else the known label vector of least loss (Eq. 19). "hamming": each label whose probability '
+        'is above 1/2. "subset": the most probable known label vector.',
+    ),
+    Parameter(
+        "categorical_features",
+        None,
+        'None, "from_dtype", a mask, indices or names',
+        lambda value: value is None or isinstance(value, str | list | tuple | np.ndarray),
+        "The nominal features: tested for equality instead of order. A boolean mask, a list of indices or of column "
+        'names, or "from_dtype" for the columns of a DataFrame whose dtype is category, string or object.',
+    ),
+    Parameter(
+        "random_state",
+        None,
+        "None, a whole number from 0 to 2**32 - 1 or a numpy.random.RandomState",
+        _is_random_state,
+        "The seed of all random draws; a whole number makes the model reproducible.",
+    ),
+    Parameter(
+        "n_jobs",
+        None,
+        "None or a whole number other than 0",
+        lambda value: value is None or (_is_whole(value, -(2**31)) and value != 0),
+        "The number of threads that score examples in predictions; -1 for all cores, None for one. The result does "
+        "not depend on it.",
+    ),
+    Parameter(
+        "verbose",
+        0,
+        "a whole number of at least 0, or a bool",
+        lambda value: isinstance(value, bool) or _is_whole(value, 0),
+        "Whether `fit` shows a progress bar.",
+    ),
+    Parameter(
+        "callbacks",
+        None,
+        "None, a function or a list of functions",
+        lambda value: (
+            value is None or callable(value) or (isinstance(value, list | tuple) and all(map(callable, value)))
+        ),
+        "Called after each rule with a `Progress` (number of rules, training loss, seconds); training stops "
+        "when one of them returns True.",
+    ),
+)
+
+
+def describe_parameters() -> str:
+    """The table as the "Parameters" section of a docstring."""
+    lines = []
+    for parameter in PARAMETERS:
+        lines += [f"    {parameter.name} : {parameter.allowed}, default={parameter.default!r}"]
+        words, line = parameter.meaning.split(), "       "
+        for word in words:
+            if len(line) + 1 + len(word) > 110:
+                lines.append(line)
+                line = "       "
+            line += " " + word
+        lines.append(line)
+    return "\n".join(lines).lstrip()
