@@ -1,0 +1,8 @@
+"""Data sets: multi-label data read from files, generated, or fetched by name."""
+
+from pyboomer.datasets.catalog import list_datasets, load_dataset
+from pyboomer.datasets.dataset import Dataset
+from pyboomer.datasets.mulan import load_meka, load_mulan
+from pyboomer.datasets.synthetic import make_synthetic
+
+__all__ = ["Dataset", "list_datasets", "load_dataset", "load_meka", "load_mulan", "make_synthetic"]
