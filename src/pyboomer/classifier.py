@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import index
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,10 +25,11 @@ from pyboomer.modelfile import save_model
 from pyboomer.parameters import PARAMETERS, describe_parameters
 from pyboomer.prediction import (
     add_scores,
+    class_probabilities,
     decode_by_loss,
+    decode_by_probability,
     decode_by_sign,
     find_label_vectors,
-    joint_probabilities,
     marginal_probabilities,
 )
 from pyboomer.rules import RuleEnsemble
@@ -71,8 +73,8 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
         Names of the labels: the columns of a DataFrame, else y0, y1, ...
     label_vectors_ : array of shape (V, K)
         The known label vectors: the distinct rows of the training labels, the most frequent first.
-    classes_ : list of arrays, or array
-        For each label its two values, as in scikit-learn's forests; if y was one column, its classes.
+    classes_ : array of shape (K, 2), or (C,)
+        For each label its two values; if y was one column, its C classes.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if X was a DataFrame whose columns are all named by strings.
@@ -133,24 +135,23 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rules from examples.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (N, L)
             Features. NaN is a missing value.
-        Y : array, sparse matrix or DataFrame of shape (N, K), or one column
+        y : array, sparse matrix or DataFrame of shape (N, K), or one column
             Labels, 0 and 1, or one column of classes.
         sample_weight : array of shape (N,), optional
             Weights of the examples; an example of weight 0 counts as absent.
         """
-        for parameter in PARAMETERS:
-            parameter.validate(getattr(self, parameter.name))
+        self._validate_parameters()
         table = read_training_table(self, X, self.categorical_features)
-        if Y is None:
+        if y is None:
             raise ValueError("BoomerClassifier requires y to be passed, but the target y is None")
-        labels, form = read_labels(Y)
+        labels, form = read_labels(y)
         check_consistent_length(table.matrix, labels)
         weight = _read_weight(sample_weight, table.matrix)
         matrix, labels, weight = _drop_absent(table.matrix, labels, weight)
@@ -166,7 +167,7 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
             bootstrap=self.bootstrap,
             n_drawn_features=count_features(self.max_features, self.n_features_in_),
             max_conditions=self.max_conditions,
-            min_coverage=self.min_coverage,
+            min_coverage=self.min_coverage if self.min_coverage > 1 else 0.0,  # weights may add up to less than 1
             seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
         )
         vectors, _ = find_label_vectors(labels)
@@ -177,19 +178,24 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
             raise
         return self._store(booster.collect_rules(table.names, form.names, table.categories), form, vectors)
 
+    def _validate_parameters(self) -> None:
+        for parameter in PARAMETERS:
+            parameter.validate(getattr(self, parameter.name))
+
     def _boost(self, booster: Booster) -> None:
         """Learn rules chunk by chunk; between chunks show progress, call callbacks and honour Ctrl-C."""
         callbacks = self.callbacks or ()
         callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
+        n_rules = int(self.n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
         begin = time.perf_counter()
         size = 1
         with (
             DeferredInterrupt() as interrupt,
-            tqdm(total=self.n_rules, initial=1, unit=" rules", desc="Learning", disable=not self.verbose) as bar,
+            tqdm(total=n_rules, initial=1, unit=" rules", desc="Learning", disable=not self.verbose) as bar,
         ):
-            while booster.n_rules < self.n_rules:
+            while booster.n_rules < n_rules:
                 start = time.perf_counter()
-                count = min(size, self.n_rules - booster.n_rules)
+                count = min(size, n_rules - booster.n_rules)
                 booster.learn(count)
                 bar.update(count)
                 interrupt.raise_if_pending()
@@ -250,8 +256,12 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
     def _staged_scores(self, X: Any, at: Iterable[int] | None) -> Iterator[Array]:
         """The (N, K) scores after each number of rules; the same array every time."""
         check_is_fitted(self, "rules_")
+        self._validate_parameters()
         rules = self.rules_
-        counts = range(1, len(rules) + 1) if at is None else list(at)
+        try:
+            counts = [index(n) for n in (range(1, len(rules) + 1) if at is None else at)]
+        except TypeError:
+            raise ValueError(f"at must be a list of whole numbers, got {at!r}") from None
         if any(a > b for a, b in pairwise([0, *counts, len(rules)])):
             raise ValueError(f"at must ascend from 0 to at most {len(rules)}, the number of rules; got {counts}")
         matrix = read_table(self, X, rules.feature_names, rules.categories)
@@ -265,11 +275,10 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
 
     def _labels(self, scores: Array) -> Any:
         loss = find_loss(self.loss)
-        if self._form.classes is not None and scores.shape[1] > 1:
-            return self._form.classes[scores.argmax(axis=1)]
+        if self._form.classes is not None:  # one of them is relevant, so all decodings agree
+            return self._form.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
         if self.decode == "subset":
-            log_odds = np.clip(loss.log_odds(scores), -1e150, 1e150)
-            labels = self.label_vectors_[np.argmax(log_odds @ self.label_vectors_.T.astype(float), axis=1)]
+            labels = decode_by_probability(scores, self.label_vectors_, loss)
         elif self.decode == "hamming":
             labels = (self._probabilities(scores) > 0.5).astype(np.uint8)
         elif loss.decomposable:
@@ -281,11 +290,7 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
     def _probabilities(self, scores: Array) -> Array:
         loss = find_loss(self.loss)
         if self._form.classes is not None:
-            if len(self.classes_) == 1:
-                return np.ones((len(scores), 1))
-            two = scores.shape[1] == 1
-            vectors = np.eye(len(self.classes_), dtype=np.uint8)
-            return joint_probabilities(np.hstack([0 * scores, scores]) if two else scores, vectors, loss)
+            return class_probabilities(scores, loss) if len(self.classes_) > 1 else np.ones((len(scores), 1))
         return marginal_probabilities(scores, None if loss.decomposable else self.label_vectors_, loss)
 
     def _shape_scores(self, scores: Array) -> Array:
@@ -314,6 +319,8 @@ def _read_weight(sample_weight: Any, matrix: Matrix) -> Array:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()} for example {weight.argmin()}")
     if not weight.any():
         raise ValueError("sample_weight must be positive for at least one example")
+    if weight.max() > np.finfo(np.float64).max / len(weight):
+        raise ValueError(f"sample_weight is too large to be added up, got {weight.max()} for example {weight.argmax()}")
     return weight
 
 

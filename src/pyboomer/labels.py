@@ -4,6 +4,7 @@ One column of two classes becomes one label (the second class), one of more clas
 given back in the form of the training labels: its dtype, sparse if it was sparse, and classes if it held classes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ class LabelForm:
     def list_classes(self) -> Any:
         """The two values of each label, or the classes: scikit-learn's `classes_`."""
         if self.classes is None:
-            return [np.array([0, 1], dtype=self.dtype) for _ in self.names]
+            return np.tile(np.array([0, 1], dtype=self.dtype), (len(self.names), 1))
         return np.unique(self.classes)
 
     def restore(self, Y: Vectors) -> Any:
@@ -51,9 +52,10 @@ def read_labels(Y: Any) -> tuple[Vectors, LabelForm]:
         )
         return _check_shape(matrix.toarray().astype(np.uint8)), form
     names = tuple(str(name) for name in Y.columns) if hasattr(Y, "columns") else None
-    values = np.asarray(Y)
-    if values.dtype == object and values.ndim == 2:
-        values = _narrow(values)
+    try:
+        values = _narrow(np.asarray(Y))
+    except ValueError:  # NumPy's word for a ragged list
+        raise ValueError("Y must be a matrix of labels or one column of classes, got rows that differ") from None
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1 and not _is_binary(values)):
         return _read_classes(values.ravel())
     if values.ndim != 2:
@@ -61,8 +63,6 @@ def read_labels(Y: Any) -> tuple[Vectors, LabelForm]:
     form = LabelForm(names or _default_names(values.shape[1]), values.dtype)
     if len(set(form.names)) < len(form.names):
         raise ValueError(f"labels must have distinct names, got {_first_repeated(form.names)!r} twice")
-    if values.dtype.kind not in "buif":
-        raise ValueError(f"Y must hold only 0 and 1, got dtype {values.dtype}")
     _check_binary(values.ravel(), lambda i: _column_text(form.names, i % values.shape[1]))
     return _check_shape(values.astype(np.uint8)), form
 
@@ -77,15 +77,14 @@ def _read_classes(values: NDArray[Any]) -> tuple[Vectors, LabelForm]:
             raise ValueError(
                 "Unknown label type: y holds continuous values; classes must be whole numbers, strings or booleans"
             )
-    if values.dtype == object and any(v is None or v != v for v in values):
-        raise ValueError("y contains missing values; a column of classes must be complete")
-    try:
-        classes, codes = np.unique(values, return_inverse=True)
-    except TypeError:
-        raise ValueError("y mixes values that cannot be ordered, such as numbers and strings") from None
+    if values.dtype.kind not in "buifU":
+        for value in values.tolist():
+            if not isinstance(value, str):
+                raise ValueError(f"classes must be all numbers, all strings or all booleans, got {value!r:.50} in y")
+    classes, codes = np.unique(values, return_inverse=True)
     if len(classes) <= 2:  # a single class is a label that is always relevant
         Y = (codes if len(classes) == 2 else np.ones(len(codes)))[:, None]
-        names = (str(classes[-1]),)
+        names: tuple[str, ...] = (str(classes[-1]),)
         classes = classes if len(classes) == 2 else np.repeat(classes, 2)
     else:
         Y = codes[:, None] == np.arange(len(classes))
@@ -101,12 +100,13 @@ def _check_shape(Y: Vectors) -> Vectors:
     return Y
 
 
-def _check_binary(values: NDArray[Any], where: Any) -> None:
-    bad = np.flatnonzero((values != 0) & (values != 1))
+def _check_binary(values: NDArray[Any], where: Callable[[int], str]) -> None:
+    if values.dtype.kind in "buif":
+        bad = np.flatnonzero((values != 0) & (values != 1))
+    else:  # text, dates, or objects of which some are no numbers
+        bad = np.array([i for i, v in enumerate(values.tolist()) if not isinstance(v, int | float) or v not in (0, 1)])
     if len(bad):
-        value = values[bad[0]]
-        text = "NaN" if value != value else repr(value.item())
-        raise ValueError(f"Y must hold only 0 and 1, got {text} in {where(int(bad[0]))}")
+        raise ValueError(f"Y must hold only 0 and 1, got {values[bad[:1]].tolist()[0]!r:.50} in {where(int(bad[0]))}")
 
 
 def _is_binary(values: NDArray[Any]) -> bool:
@@ -114,11 +114,14 @@ def _is_binary(values: NDArray[Any]) -> bool:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """An object array as the narrowest dtype that holds its values."""
+    """An array of objects as an array of numbers, if they are all numbers."""
+    if values.dtype != object:
+        return values
     try:
-        return np.array(values.tolist())
+        narrowed = np.array(values.tolist())
     except ValueError:
         return values
+    return narrowed if narrowed.dtype.kind in "buif" and narrowed.shape == values.shape else values
 
 
 def _default_names(k: int) -> tuple[str, ...]:

@@ -6,7 +6,9 @@ A user's own loss is code and therefore not part of the file: it is passed to `l
 
 import json
 import os
+import re
 import tempfile
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,11 +141,9 @@ def _read_form(stored: Any, names: tuple[str, ...]) -> LabelForm:
     if not isinstance(stored, dict) or set(stored) != {"dtype", "sparse", "classes"}:
         raise ValueError("damaged model: 'labels' is not complete")
     text, sparse, classes = stored["dtype"], stored["sparse"], stored["classes"]
-    if not isinstance(text, str) or len(text) > 10 or (text != "object" and text[1:2] not in tuple("buifU")):
+    if not isinstance(text, str) or not re.fullmatch(r"object|[<>|][buif][0-9]{1,2}|[<>]U[0-9]{1,6}", text):
         raise ValueError(f"damaged model: labels cannot have dtype {text!r:.50}")
     dtype = np.dtype(text)
-    if dtype.itemsize > 2**20:
-        raise ValueError(f"damaged model: labels cannot have dtype {text!r:.50}")
     if sparse not in (None, "array", "matrix"):
         raise ValueError(f"damaged model: labels cannot be {sparse!r:.50}")
     if classes is None:
@@ -170,7 +170,10 @@ def _has_names(model: "BoomerClassifier") -> bool:
 
 
 def _plain_parameter(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    """A parameter as JSON can hold it: numbers may be NumPy's, or fractions."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
 def _refuse_constant(name: str) -> None:

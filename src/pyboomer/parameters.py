@@ -3,6 +3,7 @@
 The estimator's signature, docstring and checks and the options of the command line follow this table.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -34,7 +35,10 @@ def _is_whole(value: Any, least: int) -> bool:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(float(value)))
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _one_of(*options: str) -> Callable[[Any], bool]:
@@ -42,7 +46,7 @@ def _one_of(*options: str) -> Callable[[Any], bool]:
 
 
 def _is_max_features(value: Any) -> bool:
-    if value is None or value == "log2" or _is_whole(value, 1):
+    if value is None or _is_whole(value, 1) or (isinstance(value, str) and value == "log2"):
         return True
     return _is_real(value) and not isinstance(value, Integral) and 0 < value <= 1
 
@@ -117,7 +121,8 @@ PARAMETERS = (
         1,
         "a number of at least 1",
         lambda value: _is_real(value) and value >= 1,
-        "The least number (sum of weights) of examples in the sample that a condition must leave covered.",
+        "The least number (sum of weights) of examples in the sample that a condition must leave covered; 1 for no "
+        "limit.",
     ),
     Parameter(
         "search",
@@ -164,7 +169,7 @@ PARAMETERS = (
         "verbose",
         0,
         "a whole number of at least 0, or a bool",
-        lambda value: isinstance(value, bool) or _is_whole(value, 0),
+        lambda value: isinstance(value, bool | np.bool_) or _is_whole(value, 0),
         "Whether `fit` shows a progress bar.",
     ),
     Parameter(

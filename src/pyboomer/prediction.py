@@ -27,6 +27,7 @@ Vectors = NDArray[np.uint8]
 
 BLOCK_ROWS = 1024  # examples scored at once: what is dense of a sparse X at a time, and a thread's share of the work
 BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array of decoding: 32 MB
+CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum would lose those of the other labels
 
 
 @njit(cache=True, nogil=True)
@@ -130,6 +131,14 @@ def decode_by_loss(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
     return result
 
 
+def decode_by_probability(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
+    """The most probable known label vector; of equals, the first."""
+    result = np.empty(scores.shape, dtype=np.uint8)
+    for rows in _blocks(scores, vectors):
+        result[rows] = vectors[_sum_log_odds(scores[rows], vectors, loss).argmax(axis=1)]
+    return result
+
+
 def _sum_exponentials(scores: Array, vectors: Vectors) -> Array:
     """sum_k exp(-y_k f_k) for each example and known vector, up to a factor per example: its logarithm orders Eq. 7.
 
@@ -137,6 +146,8 @@ def _sum_exponentials(scores: Array, vectors: Vectors) -> Array:
     the smallest sum falls below what the shift leaves of floating point, the row is done again by log-sum-exp.
     """
     positive = vectors.astype(np.float64)
+    limit = np.finfo(np.float64).max / 2
+    scores = np.clip(scores, -limit, limit)  # so that their differences are finite
     shift = np.abs(scores).max(axis=1, keepdims=True)
     sums = np.exp(-scores - shift) @ positive.T + np.exp(scores - shift) @ (1 - positive).T
     for n in np.flatnonzero(sums.min(axis=1) < 1e-280):
@@ -149,9 +160,25 @@ def _sum_exponentials(scores: Array, vectors: Vectors) -> Array:
 
 def joint_probabilities(scores: Array, vectors: Vectors, loss: Loss) -> Array:
     """P(y) of each known label vector: prod_k logistic(y_k f_k), normalised over the known vectors."""
-    # log prod_k logistic(y_k f_k) is the sum of f_k over the relevant labels, plus what all vectors share
-    log_odds = np.clip(loss.log_odds(scores), -1e150, 1e150)
-    return softmax(log_odds @ vectors.T.astype(np.float64), axis=1)
+    return softmax(_sum_log_odds(scores, vectors, loss), axis=1)
+
+
+def _sum_log_odds(scores: Array, vectors: Vectors, loss: Loss) -> Array:
+    """log prod_k logistic(y_k f_k): the sum of f_k over the relevant labels, plus what all vectors share."""
+    return np.asarray(np.clip(loss.log_odds(scores), -CERTAIN, CERTAIN) @ vectors.T.astype(np.float64))
+
+
+def class_probabilities(scores: Array, loss: Loss) -> Array:
+    """P(class) of each class, exactly one of which is relevant; a single score is that of the second of two."""
+    log_odds = loss.log_odds(scores)
+    if scores.shape[1] == 1:
+        log_odds = np.hstack([np.zeros_like(log_odds), log_odds])
+    probabilities = softmax(np.clip(log_odds, -CERTAIN, CERTAIN), axis=1)
+    # scores that differ in their last digits only have the same probability: let the largest still be told
+    best = log_odds.argmax(axis=1)
+    equal = np.flatnonzero(probabilities.argmax(axis=1) != best)
+    probabilities[equal, best[equal]] = np.nextafter(probabilities[equal].max(axis=1), 1)
+    return probabilities
 
 
 def marginal_probabilities(scores: Array, vectors: Vectors | None, loss: Loss) -> Array:

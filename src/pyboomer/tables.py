@@ -82,7 +82,9 @@ def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
 
 def _check_finite(matrix: Matrix, names: tuple[str, ...]) -> None:
     values = matrix.data if sp.issparse(matrix) else matrix
-    if np.isinf(values.sum()) or np.isnan(values.sum()):  # one cheap pass settles the common case
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()  # one cheap pass settles the common case
+    if not np.isfinite(total):
         bad = np.isinf(values)
         if bad.any():
             column = int(matrix.indices[bad.argmax()]) if sp.issparse(matrix) else int(bad.any(axis=0).argmax())
@@ -101,7 +103,7 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], frame: Any)
                 f"got {categorical_features!r}"
             )
         if frame is not None:
-            mask[:] = [dtype.kind not in "buif" for dtype in frame.dtypes]
+            mask[:] = [dtype.kind == "O" for dtype in frame.dtypes]
         return mask
     chosen = np.asarray(categorical_features)
     if chosen.size == 0:
@@ -126,12 +128,14 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], frame: Any)
 
 
 def _find_frame_categories(column: Any, name: str) -> tuple[Any, ...]:
-    values = [_plain(value) for value in column.dropna().unique()]
+    values = {_plain(value) for value in column.dropna().unique()}
+    if values & {np.inf, -np.inf}:
+        raise ValueError(f"column {name!r} of X contains infinity")
     try:
         return tuple(sorted(values))
     except TypeError:
         raise ValueError(
-            f"column {name!r} mixes categories that cannot be ordered, such as numbers and strings"
+            f"column {name!r} of X mixes categories that cannot be ordered, such as numbers and strings"
         ) from None
 
 
@@ -154,10 +158,10 @@ def _read_frame(X: Any, categories: Categories) -> Array:
 
 
 def _no_number(name: str, dtype: Any) -> str:
-    return (
-        f"column {name!r} of X is not numeric (dtype {dtype}); name it in categorical_features, "
-        'or set categorical_features="from_dtype"'
-    )
+    cure = "name it in categorical_features"
+    if dtype.kind == "O":
+        cure += ', or set categorical_features="from_dtype"'
+    return f"column {name!r} of X is not numeric (dtype {dtype}); {cure}"
 
 
 def _encode_frame_column(column: Any, values: tuple[Any, ...]) -> Array:
@@ -178,4 +182,6 @@ def _encode_frame_column(column: Any, values: tuple[Any, ...]) -> Array:
 def _plain(value: Any) -> Any:
     """A category as a plain Python value that a model file can hold."""
     value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, str | int | float | bool) else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # as people write it: 3, not 3.0
+    return value if isinstance(value, str | int | float) else str(value)

@@ -1,0 +1,180 @@
+"""What the tests of the algorithm share: the engine and the reference behind one call each, and their comparison."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import settings
+from numpy.typing import NDArray
+
+from pyboomer.boosting import Booster
+from pyboomer.datasets import Dataset, load_dataset
+from pyboomer.features import encode, find_categories, sort_columns
+from pyboomer.losses import example_wise_logistic, label_wise_logistic
+from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
+from pyboomer.rules import OPERATORS, RuleEnsemble
+
+Array = NDArray[np.float64]
+
+settings.register_profile("compiled", deadline=None)  # the first call of a compiled function takes its time
+settings.load_profile("compiled")
+
+DEFAULTS: dict[str, Any] = {
+    "loss": example_wise_logistic,
+    "head": "multi",
+    "learning_rate": 0.3,
+    "l2": 1.0,
+    "bootstrap": True,
+    "n_drawn_features": None,
+    "max_conditions": None,
+    "min_coverage": 0.0,
+    "seed": 0,
+}
+VARIANTS = {
+    f"{loss.name}, {head}": {"loss": loss, "head": head}
+    for loss in (label_wise_logistic, example_wise_logistic)
+    for head in ("single", "multi")
+}
+
+
+def make_booster(
+    X: Any, Y: Array, *, nominal: Sequence[int] = (), sample_weight: Array | None = None, **options: Any
+) -> tuple[Booster, dict[int, tuple[Any, ...]]]:
+    """The engine, ready to learn, and the categories of the nominal features; `search` is exact unless told."""
+    options = {**DEFAULTS, "search": "exact", **options}
+    options["n_drawn_features"] = options["n_drawn_features"] or X.shape[1]
+    weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    mask = np.isin(np.arange(X.shape[1]), nominal)
+    matrix = sp.csc_array(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    categories = find_categories(matrix, mask)
+    columns = sort_columns(matrix if sp.issparse(X) else encode(matrix, categories), categories)
+    return Booster(columns, Y.astype(np.int8), weight, **options), categories
+
+
+def name_rules(booster: Booster, categories: dict[int, tuple[Any, ...]]) -> RuleEnsemble:
+    features = tuple(f"x{i}" for i in range(len(booster.columns.nominal)))
+    labels = tuple(f"y{k}" for k in range(booster.scores.shape[1]))
+    return booster.collect_rules(features, labels, categories)
+
+
+def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:
+    """The rules of an ensemble in the form of the reference; categories stay codes."""
+    result = []
+    for t in range(len(rules)):
+        own = slice(rules.condition_offsets[t], rules.condition_offsets[t + 1])
+        body = tuple(
+            (int(feature), OPERATORS[operator], float(value))
+            for feature, operator, value in zip(
+                rules.condition_features[own], rules.condition_operators[own], rules.condition_values[own], strict=True
+            )
+        )
+        head = np.zeros(len(rules.label_names))
+        own = slice(rules.head_offsets[t], rules.head_offsets[t + 1])
+        head[rules.head_labels[own]] = rules.head_scores[own]
+        result.append(ReferenceRule(body, head, float(rules.gain[t])))
+    return result
+
+
+@pytest.fixture(scope="session")
+def booster_of() -> Callable[..., Booster]:
+    """The engine with the default rule learned."""
+    return lambda X, Y, **options: make_booster(X, Y, **options)[0]
+
+
+@pytest.fixture(scope="session")
+def learn() -> Callable[..., list[ReferenceRule]]:
+    """Learn rules with the engine, `chunks` rules per call; Y holds -1 and +1."""
+
+    def learn(
+        X: Any, Y: Array, *, n_rules: int = 10, chunks: Sequence[int] | None = None, **options: Any
+    ) -> list[ReferenceRule]:
+        booster, categories = make_booster(X, Y, **options)
+        for count in [n_rules - 1] * (n_rules > 1) if chunks is None else chunks:
+            booster.learn(count)
+        return as_reference_rules(name_rules(booster, categories))
+
+    return learn
+
+
+@pytest.fixture(scope="session")
+def encode_nominal() -> Callable[..., Array]:
+    """X as the reference takes it: dense, with the codes of the categories in the nominal columns."""
+
+    def encode_nominal(X: Any, nominal: Sequence[int] = ()) -> Array:
+        dense = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        return np.asarray(encode(dense, find_categories(dense, np.isin(np.arange(X.shape[1]), nominal))))
+
+    return encode_nominal
+
+
+@pytest.fixture(scope="session")
+def assert_same_rules() -> Callable[..., None]:
+    """Two lists of rules are the same, rule for rule: conditions exactly, heads and gains up to rounding."""
+
+    def assert_same_rules(rules: list[ReferenceRule], expected: list[ReferenceRule], rtol: float = 1e-7) -> None:
+        assert len(rules) == len(expected)
+        for t, (a, b) in enumerate(zip(rules, expected, strict=True)):
+            assert a.body == b.body, f"rule {t}"
+            np.testing.assert_allclose(a.head, b.head, rtol=rtol, atol=1e-12, err_msg=f"head of rule {t}")
+            np.testing.assert_allclose(a.gain, b.gain, rtol=rtol, atol=1e-12, err_msg=f"gain of rule {t}")
+
+    return assert_same_rules
+
+
+@pytest.fixture(scope="session")
+def check_oracle(
+    encode_nominal: Callable[..., Array], assert_same_rules: Callable[..., None]
+) -> Callable[..., list[ReferenceRule]]:
+    """Learn with the engine, exactly, and with the reference; the rules must be the same. Returns them."""
+
+    def check_oracle(
+        X: Any,
+        Y: Array,
+        *,
+        n_rules: int = 10,
+        nominal: Sequence[int] = (),
+        sample_weight: Array | None = None,
+        **options: Any,
+    ) -> list[ReferenceRule]:
+        booster, categories = make_booster(X, Y, nominal=nominal, sample_weight=sample_weight, **options)
+        booster.learn(n_rules - 1)
+        learned = name_rules(booster, categories)
+        rules = as_reference_rules(learned)
+        dense = encode_nominal(X, nominal)
+        setting = Setting(**{**DEFAULTS, **options}, n_rules=n_rules, nominal=tuple(nominal))
+        assert_same_rules(rules, learn_rules(dense, Y.astype(np.float64), setting, sample_weight))
+        weight = np.ones(len(dense)) if sample_weight is None else sample_weight
+        np.testing.assert_allclose(learned.coverage, [weight[covers(rule.body, dense)].sum() for rule in rules])
+        return rules
+
+    return check_oracle
+
+
+@pytest.fixture(scope="session", params=VARIANTS.values(), ids=VARIANTS)
+def variant(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The loss and the kind of head: the four variants of the paper."""
+    return dict(request.param)
+
+
+@pytest.fixture(
+    scope="session", params=[v for v in VARIANTS.values() if v["head"] == "multi"], ids=lambda v: v["loss"].name
+)
+def multi(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The two variants with multi-label heads."""
+    return dict(request.param)
+
+
+@pytest.fixture(scope="session")
+def benchmark_data() -> Callable[[str], Dataset]:
+    """A benchmark data set by name; the test is skipped where $PYBOOMER_DATA does not lead to it."""
+
+    def benchmark_data(name: str) -> Dataset:
+        folder = os.environ.get("PYBOOMER_DATA")
+        if not folder:
+            pytest.skip("PYBOOMER_DATA names no folder with benchmark data")
+        return load_dataset(name, data_home=folder)
+
+    return benchmark_data

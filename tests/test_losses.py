@@ -1,0 +1,182 @@
+"""Losses are what they say: derivatives agree with differences, and what cannot be a loss is refused by name."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from pyboomer import BoomerClassifier, Loss
+from pyboomer.losses import BUILT_IN, dense_hessians, example_wise_logistic, find_loss, label_wise_logistic
+
+Array = NDArray[np.float64]
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@st.composite
+def labels_and_scores(draw: st.DrawFn) -> tuple[Array, Array]:
+    n, K = draw(st.integers(1, 4)), draw(st.integers(1, 8))
+    Y = draw(st.lists(st.lists(st.sampled_from([-1.0, 1.0]), min_size=K, max_size=K), min_size=n, max_size=n))
+    F = draw(st.lists(st.lists(st.floats(-20, 20), min_size=K, max_size=K), min_size=n, max_size=n))
+    return np.array(Y), np.array(F)
+
+
+def differences(function: Any, F: Array, step: float = 1e-5) -> Array:
+    """Central differences of a function of the scores in each of them; the last axis is that of the score."""
+    steps = step * np.eye(F.shape[1])
+    return np.stack([(function(F + s) - function(F - s)) / (2 * step) for s in steps], axis=-1)
+
+
+@pytest.mark.parametrize("loss", BUILT_IN.values(), ids=BUILT_IN)
+@given(data=labels_and_scores())
+def test_gradients_agree_with_differences_of_the_loss(loss: Loss, data: tuple[Array, Array]) -> None:
+    Y, F = data
+    g = loss.derivatives(Y, F)[0]
+    np.testing.assert_allclose(g, differences(lambda F: loss.value(Y, F), F), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", BUILT_IN.values(), ids=BUILT_IN)
+@given(data=labels_and_scores())
+def test_hessians_agree_with_differences_of_the_gradient(loss: Loss, data: tuple[Array, Array]) -> None:
+    Y, F = data
+    H = dense_hessians(loss.shape, loss.derivatives(Y, F)[1:])
+    np.testing.assert_allclose(H, differences(lambda F: loss.derivatives(Y, F)[0], F), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", BUILT_IN.values(), ids=BUILT_IN)
+@given(data=labels_and_scores())
+def test_hessians_are_symmetric_and_positive_semidefinite(loss: Loss, data: tuple[Array, Array]) -> None:
+    Y, F = data
+    H = dense_hessians(loss.shape, loss.derivatives(Y, F)[1:])
+    np.testing.assert_array_equal(H, H.transpose(0, 2, 1))
+    assert np.linalg.eigvalsh(H).min() >= -1e-15
+
+
+def test_losses_at_scores_of_0_are_those_of_the_paper() -> None:
+    Y = np.array([[1.0, -1.0, 1.0]])
+    np.testing.assert_allclose(label_wise_logistic.value(Y, 0 * Y), 3 * np.log(2))  # Eq. 6
+    np.testing.assert_allclose(example_wise_logistic.value(Y, 0 * Y), np.log(4))  # Eq. 7
+
+
+@given(data=labels_and_scores())
+def test_losses_are_the_equations_of_the_paper(data: tuple[Array, Array]) -> None:
+    Y, F = data
+    e = np.exp(-Y * F)
+    np.testing.assert_allclose(label_wise_logistic.value(Y, F), np.log1p(e).sum(axis=1))  # Eq. 6
+    np.testing.assert_allclose(example_wise_logistic.value(Y, F), np.log1p(e.sum(axis=1)))  # Eq. 7
+
+
+def test_both_losses_are_the_same_for_one_label() -> None:
+    F = np.linspace(-30, 30, 101)[:, None]
+    Y = np.ones_like(F)
+    np.testing.assert_allclose(label_wise_logistic.value(Y, F), example_wise_logistic.value(Y, F), rtol=1e-12)
+    for a, b in zip(
+        label_wise_logistic.derivatives(Y, F),
+        (
+            example_wise_logistic.derivatives(Y, F)[0],
+            dense_hessians("diagonal-minus-outer", example_wise_logistic.derivatives(Y, F)[1:])[:, 0],
+        ),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-15)
+
+
+@pytest.mark.parametrize("loss", BUILT_IN.values(), ids=BUILT_IN)
+def test_extreme_scores_give_finite_losses_and_derivatives(loss: Loss) -> None:
+    F = np.array([[1000.0, -1000.0], [1000.0, 1000.0], [-1000.0, -1000.0], [1000.0, 0.0]])
+    for Y in (np.ones_like(F), -np.ones_like(F)):
+        assert np.isfinite(loss.value(Y, F)).all()
+        assert all(np.isfinite(array).all() for array in loss.derivatives(Y, F))
+    worst = loss.value(np.array([[1.0, 1.0]]), np.array([[-1000.0, 3.0]]))
+    np.testing.assert_allclose(worst, 1000, rtol=1e-3)
+
+
+def test_small_losses_keep_their_digits() -> None:
+    # log(1 + x) for tiny x: 1 + x alone would round it away
+    Y, F = np.ones((1, 2)), np.full((1, 2), 50.0)
+    np.testing.assert_allclose(example_wise_logistic.value(Y, F), 2 * np.exp(-50), rtol=1e-12)
+    np.testing.assert_allclose(label_wise_logistic.value(Y, F), 2 * np.exp(-50), rtol=1e-12)
+
+
+# --- A user's loss ----------------------------------------------------------------------------------------------------
+
+
+def value(Y: Array, F: Array) -> Array:
+    return ((Y - F) ** 2).sum(axis=1)
+
+
+def derivatives(Y: Array, F: Array) -> tuple[Array, Array]:
+    return 2 * (F - Y), np.full(F.shape, 2.0)
+
+
+def test_an_unknown_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"shape of loss 'mine' must be one of diagonal, .*, dense, got 'round'"):
+        Loss("mine", "round", value, derivatives)
+
+
+@pytest.mark.parametrize("field", ["value", "derivatives", "log_odds"])
+def test_what_cannot_be_called_is_refused(field: str) -> None:
+    functions: dict[str, Any] = {"value": value, "derivatives": derivatives, field: 3}
+    with pytest.raises(TypeError, match=f"{field} of loss 'mine' must be callable, got 3"):
+        Loss("mine", "diagonal", **functions)
+
+
+@pytest.mark.parametrize(
+    ("shape", "result"),
+    [
+        ("diagonal", lambda _, F: (F,)),
+        ("diagonal", lambda _, F: (F, F, F)),
+        ("diagonal", lambda _, F: (F, F[:, :1])),
+        ("diagonal", lambda _, F: (F, F[0])),
+        ("diagonal-minus-outer", lambda _, F: (F, F)),
+        ("dense", lambda _, F: (F, F)),
+        ("dense", lambda _, F: (F, F[:, :, None])),
+    ],
+)
+def test_derivatives_of_another_shape_are_refused_by_name(shape: str, result: Any) -> None:
+    clf = BoomerClassifier(loss=Loss("mine", shape, value, result), n_rules=2)
+    with pytest.raises(ValueError, match=rf"derivatives of loss 'mine' \({shape}\) must have shapes .*, got "):
+        clf.fit(np.arange(6.0).reshape(3, 2), np.eye(3, dtype=int))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_derivatives_that_are_not_finite_are_refused_by_name(bad: float) -> None:
+    loss = Loss("mine", "diagonal", value, lambda _, F: (F, np.full(F.shape, bad)))
+    with pytest.raises(ValueError, match="derivatives of loss 'mine' are not finite"):
+        BoomerClassifier(loss=loss, n_rules=2).fit(np.arange(6.0).reshape(3, 2), np.eye(3, dtype=int))
+
+
+def test_derivatives_may_be_lists_or_integers() -> None:
+    loss = Loss("mine", "diagonal", value, lambda Y, F: ((F - Y).tolist(), np.ones(F.shape, dtype=np.int32)))
+    X, Y = np.arange(20.0)[:, None], (np.arange(20) > 9)[:, None].astype(int)
+    assert BoomerClassifier(loss=loss, n_rules=20).fit(X, Y).score(X, Y) == 1
+
+
+def test_losses_are_found_by_name() -> None:
+    assert find_loss("label-wise-logistic") is label_wise_logistic
+    assert find_loss(example_wise_logistic) is example_wise_logistic
+    own = Loss("mine", "diagonal", value, derivatives)
+    assert find_loss(own) is own
+    with pytest.raises(ValueError, match=r"loss must be one of 'label-wise-logistic', .* got 'hinge'"):
+        find_loss("hinge")
+
+
+def test_only_a_diagonal_loss_is_decomposable() -> None:
+    assert label_wise_logistic.decomposable
+    assert not example_wise_logistic.decomposable
+
+
+def test_the_recipe_for_a_new_loss_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # it saves a model
+    text = (DOCS / "how-to-add-a-loss.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 5
+    namespace: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, "how-to-add-a-loss.md", "exec"), namespace)
+    assert (tmp_path / "digits.json").exists()

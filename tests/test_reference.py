@@ -1,0 +1,186 @@
+"""The reference, checked by hand: examples small enough to be worked out on paper."""
+
+import numpy as np
+import pytest
+
+from pyboomer.losses import example_wise_logistic, label_wise_logistic
+from pyboomer.reference import (
+    ReferenceRule,
+    Setting,
+    covers,
+    find_head,
+    learn_rules,
+    predict_example_wise,
+    predict_label_wise,
+    predict_scores,
+    refine_rule,
+    solve_system,
+    sum_candidates,
+    sum_statistics,
+)
+
+# Two examples, two labels, scores 0, example-wise logistic loss: e = 1, S = 3 and g = -y / 3, hence
+#   g1 = (-1, +1) / 3    H1 = diag(1, 1) / 3 - g1 g1^T = [[2, 1], [1, 2]] / 9
+#   g2 = (-1, -1) / 3    H2 = diag(1, 1) / 3 - g2 g2^T = [[2, -1], [-1, 2]] / 9
+PAIR = np.array([[1.0, -1.0], [1.0, 1.0]])
+PAIR_G = np.array([[-1.0, 1.0], [-1.0, -1.0]]) / 3
+PAIR_H = np.array([[[2.0, 1.0], [1.0, 2.0]], [[2.0, -1.0], [-1.0, 2.0]]]) / 9
+
+
+def test_statistics_of_two_examples() -> None:
+    g, a, b = example_wise_logistic.derivatives(PAIR, np.zeros((2, 2)))
+    np.testing.assert_allclose(g, PAIR_G)
+    np.testing.assert_allclose(a[:, :, None] * np.eye(2) - b[:, :, None] * b[:, None, :], PAIR_H)
+
+
+def test_the_default_rule_of_two_examples() -> None:
+    # sums: g = (-2/3, 0), H = diag(4/9, 4/9); l2 = 1: p = (2/3) / (13/9) = 6/13 and 0, gain = 1/2 * 2/3 * 6/13 = 2/13
+    rules = learn_rules(np.zeros((2, 1)), PAIR, Setting(example_wise_logistic, n_rules=1))
+    np.testing.assert_allclose(rules[0].head, [6 / 13, 0.0], atol=1e-15)
+    assert rules[0].gain == pytest.approx(2 / 13)
+
+
+def test_a_multi_label_head_of_one_example() -> None:
+    # H1 + I = [[11, 1], [1, 11]] / 9 and -g1 = (1, -1) / 3: p = (c, -c) with c (11 - 1) / 9 = 1/3, so c = 3/10;
+    # gain = 1/2 * (1/3 * 3/10 + 1/3 * 3/10) = 1/10
+    head, gain = find_head(
+        *sum_statistics(np.array([1.0, 0.0]), PAIR_G, PAIR_H), "multi", Setting(example_wise_logistic)
+    )
+    np.testing.assert_allclose(head, [0.3, -0.3])
+    assert gain == pytest.approx(0.1)
+
+
+def test_a_single_label_head_of_one_example() -> None:
+    # each label alone: p = (1/3) / (2/9 + 1) = 3/11 in size, gain = 1/2 * 1/3 * 3/11 = 1/22; of equals the first
+    setting = Setting(example_wise_logistic)
+    sums = sum_statistics(np.array([1.0, 0.0]), PAIR_G, PAIR_H)
+    head, gain = find_head(*sums, "single", setting)
+    np.testing.assert_allclose(head, [3 / 11, 0.0])
+    assert gain == pytest.approx(1 / 22)
+    head, gain = find_head(*sums, "single", setting, label=1)
+    np.testing.assert_allclose(head, [0.0, -3 / 11])
+
+
+def test_a_head_weighs_its_examples() -> None:
+    # weights 1 and 2: g = (-3, -1) / 3, H + I = [[15, -1], [-1, 15]] / 9; determinant 224/81:
+    # p = (9/224) * [[15, 1], [1, 15]] (3, 1) / 3 = (46, 18) * 3/224
+    head, _ = find_head(*sum_statistics(np.array([1.0, 2.0]), PAIR_G, PAIR_H), "multi", Setting(example_wise_logistic))
+    np.testing.assert_allclose(head, [46 * 3 / 224, 18 * 3 / 224])
+
+
+def test_three_rules_on_four_examples() -> None:
+    # x = 1, 2, 3, 4 and y = -, -, +, +; label-wise logistic loss, l2 = 1, learning rate 1/2, no sampling.
+    # Default rule: g = +1/2 +1/2 -1/2 -1/2 = 0: head 0, gain 0.
+    # Rule 1, at scores 0 (h = 1/4 each), gain = 1/2 g^2 / (h + 1):
+    #   x <= 1.5: g = 1/2, h = 1/4: 1/10       x > 1.5: g = -1/2, h = 3/4: 1/14
+    #   x <= 2.5: g = 1,   h = 1/2: 1/3        x > 2.5: g = -1,   h = 1/2: 1/3, a tie that the first wins
+    #   x <= 3.5 and x > 3.5 mirror the first line.
+    #   Among x <= 2.5 a second condition leaves one example, gain 1/10 < 1/3: stop.
+    #   Head: -1 / (3/2) = -2/3, times 1/2.
+    # Rule 2: the examples with x > 2.5 still have scores 0 and gain 1/3; the others less now. Head +1/3.
+    X, Y = np.arange(1.0, 5.0)[:, None], np.array([[-1.0], [-1.0], [1.0], [1.0]])
+    rules = learn_rules(X, Y, Setting(label_wise_logistic, n_rules=3, learning_rate=0.5, bootstrap=False))
+    assert [rule.body for rule in rules] == [(), ((0, "<=", 2.5),), ((0, ">", 2.5),)]
+    np.testing.assert_allclose([rule.head[0] for rule in rules], [0.0, -1 / 3, 1 / 3], atol=1e-15)
+    np.testing.assert_allclose([rule.gain for rule in rules], [0.0, 1 / 3, 1 / 3], atol=1e-15)
+    np.testing.assert_allclose(predict_scores(rules, X)[:, 0], [-1 / 3, -1 / 3, 1 / 3, 1 / 3])
+
+
+def test_a_second_condition_is_added_only_if_it_gains() -> None:
+    # x1 and x2 in {0, 1}, three examples each; relevant only where both are 1. Label-wise loss, scores 0, l2 = 1:
+    #   x1 > 0.5 (or x2): g = 3/2 - 3/2 = 0, gain 0;   x1 <= 0.5: g = 6/2 = 3, h = 6/4: 1/2 * 9 / (5/2) = 9/5.
+    #   A second condition x2 within x1 <= 0.5: g = 3/2, h = 3/4: 1/2 * (9/4) / (7/4) = 9/14 < 9/5: stop.
+    X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 3, axis=0)
+    Y = np.where(X.sum(axis=1, keepdims=True) == 2, 1.0, -1.0)
+    g, h = label_wise_logistic.derivatives(Y, np.zeros(Y.shape))
+    setting = Setting(label_wise_logistic, bootstrap=False)
+    assert refine_rule(X, np.ones(12), g, h[:, :, None], setting, 1)[0] == ((0, "<=", 0.5),)
+    # With weight 5 on the relevant examples: x1 > 0.5 has g = 3/2 - 15/2 = -6, h = 18/4: 1/2 * 36 / (11/2) = 36/11,
+    # more than 9/5; then x2 > 0.5 within it has g = -15/2, h = 15/4: 1/2 * (225/4) / (19/4) = 225/38 > 36/11.
+    weight = np.where(Y[:, 0] > 0, 5.0, 1.0)
+    assert refine_rule(X, weight, g, h[:, :, None], setting, 1)[0] == ((0, ">", 0.5), (1, ">", 0.5))
+
+
+def test_candidates_of_a_numeric_feature() -> None:
+    x, w = np.array([3.0, 1.0, 3.0, 2.0]), np.array([1.0, 2.0, 1.0, 1.0])
+    g = np.array([[1.0], [10.0], [100.0], [1000.0]])
+    conditions, G, H, W = sum_candidates(5, x, w, g, g[:, :, None], nominal=False)
+    assert conditions == [(5, "<=", 1.5), (5, ">", 1.5), (5, "<=", 2.5), (5, ">", 2.5)]
+    np.testing.assert_array_equal(G[:, 0], [20.0, 1101.0, 1020.0, 101.0])
+    np.testing.assert_array_equal(H[:, 0, 0], G[:, 0])
+    np.testing.assert_array_equal(W, [2.0, 3.0, 3.0, 2.0])
+
+
+def test_candidates_of_a_nominal_feature() -> None:
+    x, w = np.array([2.0, 0.0, 2.0]), np.ones(3)
+    g = np.array([[1.0], [10.0], [100.0]])
+    conditions, G, _, W = sum_candidates(0, x, w, g, g[:, :, None], nominal=True)
+    assert conditions == [(0, "==", 0.0), (0, "!=", 0.0), (0, "==", 2.0), (0, "!=", 2.0)]
+    np.testing.assert_array_equal(G[:, 0], [10.0, 101.0, 101.0, 10.0])
+    np.testing.assert_array_equal(W, [1.0, 2.0, 2.0, 1.0])
+
+
+def test_a_feature_of_one_value_has_no_candidates() -> None:
+    for nominal in (False, True):
+        assert sum_candidates(0, np.ones(3), np.ones(3), np.ones((3, 1)), np.ones((3, 1, 1)), nominal)[0] == []
+
+
+@pytest.mark.parametrize("operator", ["<=", ">", "==", "!="])
+def test_a_missing_value_meets_no_condition(operator: str) -> None:
+    x = np.array([[np.nan], [0.0], [1.0]])
+    covered = covers(((0, operator, 0.0),), x)
+    assert not covered[0]
+    assert covered[1:].sum() == 1
+
+
+def test_a_body_is_a_conjunction() -> None:
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [np.nan, 1.0]])
+    np.testing.assert_array_equal(covers((), X), [True, True, True, True])
+    np.testing.assert_array_equal(covers(((0, "<=", 0.5), (1, ">", 0.5)), X), [False, True, False, False])
+
+
+def test_missing_values_take_no_part_in_candidates() -> None:
+    # The example whose value is missing would make x > 0.5 the better side; it may not be counted there.
+    X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
+    Y = np.array([[-1.0], [1.0], [1.0], [1.0]])
+    rules = learn_rules(X, Y, Setting(label_wise_logistic, n_rules=2, l2=100.0, bootstrap=False))
+    assert rules[1].body == ((0, "<=", 0.5),)
+
+
+def test_a_degenerate_pivot_leaves_the_system() -> None:
+    # label 1 has no curvature: score and gain 0; the others are solved as if it were not there
+    g = np.array([[1.0, 5.0, -2.0]])
+    H = np.array([[[2.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 2.0]]])
+    p, gain = solve_system(g, H, 0.0)
+    np.testing.assert_allclose(p, [[-4 / 3, 0.0, 5 / 3]])
+    assert gain[0] == pytest.approx(0.5 * (4 / 3 + 10 / 3))
+
+
+def test_scores_are_summed_over_the_rules_that_cover_an_example() -> None:
+    rules = [
+        ReferenceRule((), np.array([0.5, -0.5])),
+        ReferenceRule(((0, "<=", 1.0),), np.array([1.0, 0.0])),
+        ReferenceRule(((0, ">", 0.0), (0, "<=", 1.0)), np.array([0.0, 2.0])),
+    ]
+    scores = predict_scores(rules, np.array([[0.0], [1.0], [2.0], [np.nan]]))
+    np.testing.assert_array_equal(scores, [[1.5, -0.5], [1.5, 1.5], [0.5, -0.5], [0.5, -0.5]])
+
+
+def test_label_wise_prediction_is_the_sign() -> None:
+    np.testing.assert_array_equal(predict_label_wise(np.array([[2.0, -0.1, 0.0]])), [[1.0, -1.0, -1.0]])
+
+
+def test_example_wise_prediction_is_the_known_vector_of_least_loss() -> None:
+    # scores (2, 1): (+, -) has loss log(1 + e^-2 + e^1), (-, +) has log(1 + e^2 + e^-1): the first;
+    # (+, +), which the signs ask for, is not known
+    known = np.array([[-1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]])
+    scores = np.array([[2.0, 1.0], [1.0, 2.0], [-1.0, -3.0]])
+    prediction = predict_example_wise(scores, known, example_wise_logistic)
+    np.testing.assert_array_equal(prediction, [[1.0, -1.0], [-1.0, 1.0], [1.0, -1.0]])
+
+
+def test_equal_losses_are_decided_by_frequency_then_by_order() -> None:
+    a, b, c = [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]
+    zero = np.zeros((1, 2))
+    np.testing.assert_array_equal(predict_example_wise(zero, np.array([a, b, b, c]), example_wise_logistic), [b])
+    np.testing.assert_array_equal(predict_example_wise(zero, np.array([c, a, b]), example_wise_logistic), [c])

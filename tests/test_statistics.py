@@ -1,0 +1,133 @@
+"""Compiled statistics are the derivatives that the readable definitions give, in the stated layout."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
+from pyboomer.statistics import DENSE, DIAGONAL, OUTER, OUTER_GRADIENT, choose_layout, count_columns, pad, sum_rows
+from pyboomer.statistics import write_statistics as _write
+
+Array = NDArray[np.float64]
+
+
+def as_user_loss(loss: Loss, shape: str) -> Loss:
+    """A built-in loss in the form of a user's own, which takes the other way through the engine."""
+
+    def derivatives(Y: Array, F: Array) -> tuple[Array, ...]:
+        g, *curvature = loss.derivatives(Y, F)
+        return (g, dense_hessians(loss.shape, tuple(curvature))) if shape == "dense" else (g, *curvature)
+
+    return Loss(f"user's {loss.name}, {shape}", shape, loss.value, derivatives)
+
+
+LOSSES = [
+    label_wise_logistic,
+    example_wise_logistic,
+    as_user_loss(label_wise_logistic, "diagonal"),
+    as_user_loss(example_wise_logistic, "diagonal-minus-outer"),
+    as_user_loss(example_wise_logistic, "dense"),
+]
+
+
+def write_statistics(loss: Loss, Y: Array, F: Array, single: bool) -> tuple[int, Array]:
+    """The layout and the statistics of all examples."""
+    layout = choose_layout(loss, single)
+    statistics = np.zeros((len(Y), count_columns(layout, Y.shape[1])))
+    _write(loss, layout, Y.astype(np.int8), F, np.arange(len(Y), dtype=np.int32), statistics)
+    return layout, statistics
+
+
+def sum_statistics(
+    layout: int, expand: bool, K: int, statistics: Array, rows: Any, weights: Array
+) -> tuple[Array, float]:
+    """The sums over some examples, and the sum of their weights."""
+    size = count_columns(DENSE if expand else layout, K)
+    sums = np.full(size, np.nan)
+    weight = sum_rows(layout, expand, K, statistics, np.asarray(rows, dtype=np.int32), weights, sums)
+    return sums, weight
+
+
+def expected_sections(loss: Loss, layout: int, Y: Array, F: Array) -> list[Array]:
+    g, *curvature = loss.derivatives(Y, F)
+    H = dense_hessians(loss.shape, tuple(curvature))
+    if layout == DENSE:
+        return [g, H[:, *np.tril_indices(Y.shape[1])]]
+    if layout == DIAGONAL:
+        return [g, np.diagonal(H, axis1=1, axis2=2)]
+    return [g, *curvature][: 2 if layout == OUTER_GRADIENT else 3]
+
+
+@st.composite
+def labels_and_scores(draw: st.DrawFn) -> tuple[Array, Array]:
+    n, K = draw(st.integers(1, 6)), draw(st.integers(1, 18))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    scale = draw(st.sampled_from([0.0, 0.5, 5.0, 100.0, 1000.0]))
+    return rng.choice([-1.0, 1.0], size=(n, K)), rng.normal(scale=scale, size=(n, K))
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@given(data=labels_and_scores())
+def test_statistics_equal_the_definition_of_the_loss(loss: Loss, single: bool, data: tuple[Array, Array]) -> None:
+    Y, F = data
+    layout, statistics = write_statistics(loss, Y, F, single)
+    start = 0
+    for section in expected_sections(loss, layout, Y, F):
+        width = pad(section.shape[1])
+        np.testing.assert_allclose(statistics[:, start : start + section.shape[1]], section, rtol=1e-12, atol=1e-15)
+        assert (statistics[:, start + section.shape[1] : start + width] == 0).all()
+        start += width
+    assert start == statistics.shape[1]
+
+
+def test_every_loss_and_kind_of_head_has_its_layout() -> None:
+    assert [choose_layout(loss, single=False) for loss in LOSSES] == [DIAGONAL, OUTER_GRADIENT, DIAGONAL, OUTER, DENSE]
+    assert {choose_layout(loss, single=True) for loss in LOSSES} == {DIAGONAL}
+
+
+@pytest.mark.parametrize("loss", [label_wise_logistic, example_wise_logistic], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("single", [False, True])
+def test_statistics_are_finite_at_extreme_scores(loss: Loss, single: bool) -> None:
+    F = np.array([[1000.0, -1000.0, 0.0], [-1000.0, -1000.0, 1e308], [1e308, 1e308, -1e308]])
+    for sign in (1.0, -1.0):
+        statistics = write_statistics(loss, np.full(F.shape, sign), F, single)[1]
+        assert np.isfinite(statistics).all()
+        assert (np.abs(statistics) <= 1).all()
+
+
+@pytest.mark.parametrize("loss", [label_wise_logistic, example_wise_logistic], ids=lambda loss: loss.name)
+def test_only_the_given_examples_are_updated(loss: Loss) -> None:
+    Y, F = np.ones((5, 3)), np.zeros((5, 3))
+    layout, statistics = write_statistics(loss, Y, F, single=False)
+    before = statistics.copy()
+    _write(loss, layout, Y.astype(np.int8), F + 1, np.array([1, 3], dtype=np.int32), statistics)
+    np.testing.assert_array_equal((statistics != before).any(axis=1), [False, True, False, True, False])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@given(data=labels_and_scores(), seed=st.integers(0, 100))
+def test_sums_equal_the_weighted_sums_of_gradients_and_hessians(
+    loss: Loss, data: tuple[Array, Array], seed: int
+) -> None:
+    Y, F = data
+    K = Y.shape[1]
+    rng = np.random.default_rng(seed)
+    weights = rng.choice([0.0, 1.0, 2.5], size=len(Y))
+    rows = np.flatnonzero(rng.random(len(Y)) < 0.7)
+    layout, statistics = write_statistics(loss, Y, F, single=False)
+    sums, weight = sum_statistics(layout, False, K, statistics, rows, weights)
+    assert weight == pytest.approx(weights[rows].sum())
+    np.testing.assert_allclose(sums, weights[rows] @ statistics[rows], rtol=1e-12, atol=1e-14)
+    if layout in (OUTER, OUTER_GRADIENT):
+        sums, weight = sum_statistics(layout, True, K, statistics, rows, weights)
+        g, *curvature = loss.derivatives(Y, F)
+        H = np.tensordot(weights[rows], dense_hessians(loss.shape, tuple(curvature))[rows], axes=1)
+        assert weight == pytest.approx(weights[rows].sum())
+        np.testing.assert_allclose(sums[:K], weights[rows] @ g[rows], rtol=1e-12, atol=1e-14)
+        i, j = np.tril_indices(K)
+        np.testing.assert_allclose(sums[pad(K) : pad(K) + len(i)], H[i, j], rtol=1e-12, atol=1e-14)
