@@ -56,7 +56,7 @@ def make_booster(
 
 def name_rules(booster: Booster, categories: dict[int, tuple[Any, ...]]) -> RuleEnsemble:
     features = tuple(f"x{i}" for i in range(len(booster.columns.nominal)))
-    labels = tuple(f"y{k}" for k in range(booster.scores.shape[1]))
+    labels = tuple(f"y{k}" for k in range(booster.settings.n_labels))
     return booster.collect_rules(features, labels, categories)
 
 

@@ -36,7 +36,7 @@ def rebuild(columns: Any, n: int) -> Array:
     X = np.tile(columns.fill, (n, 1))
     for f in range(X.shape[1]):
         entries = slice(columns.start[f], columns.start[f + 1])
-        X[columns.index[entries], f] = columns.value[entries]
+        X[columns.example[entries], f] = columns.value[entries]
     return X
 
 

@@ -13,7 +13,7 @@ from pyboomer.heads import FLOOR, bound_gain
 from pyboomer.heads import fit_head as _fit_head
 from pyboomer.heads import solve_matrix_free as _solve_matrix_free
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
-from pyboomer.statistics import OUTER, OUTER_GRADIENT, choose_layout, count_columns, sum_rows, write_statistics
+from pyboomer.statistics import OUTER, OUTER_GRADIENT, choose_layout, count_columns, pad, sum_rows, write_statistics
 
 Array = NDArray[np.float64]
 
@@ -55,8 +55,11 @@ class Examples(NamedTuple):
 def make_statistics(loss: Loss, examples: Examples, single: bool = False) -> tuple[int, Array, NDArray[np.int32]]:
     layout = choose_layout(loss, single)
     rows = np.arange(len(examples.Y), dtype=np.int32)
-    statistics = np.zeros((len(rows), count_columns(layout, examples.Y.shape[1])))
-    write_statistics(loss, layout, examples.Y.astype(np.int8), examples.F, rows, statistics)
+    n, K = examples.Y.shape
+    statistics = np.zeros((n, count_columns(layout, K)))
+    Y, F = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
+    Y[:, :K], F[:, :K] = examples.Y, examples.F
+    write_statistics(loss, layout, Y, F, rows, statistics, K)
     return layout, statistics, rows
 
 
@@ -74,7 +77,7 @@ def solve_matrix_free(loss: Loss, examples: Examples, l2: float) -> tuple[Array,
     """Head and gain, by conjugate gradients."""
     layout, statistics, rows = make_statistics(loss, examples)
     sums = np.empty(statistics.shape[1])
-    weight = sum_rows(layout, False, examples.Y.shape[1], statistics, rows, examples.weights, sums)
+    weight = sum_rows(statistics, rows, examples.weights, sums)
     head = np.full(examples.Y.shape[1], np.nan)
     gain = _solve_matrix_free(layout, statistics, rows, examples.weights, weight, sums, l2, head)
     return head, gain
@@ -84,7 +87,7 @@ def bound(loss: Loss, examples: Examples, l2: float) -> float:
     layout, statistics, rows = make_statistics(loss, examples)
     assert layout in (OUTER, OUTER_GRADIENT)
     sums = np.empty(statistics.shape[1])
-    weight = sum_rows(layout, False, examples.Y.shape[1], statistics, rows, examples.weights, sums)
+    weight = sum_rows(statistics, rows, examples.weights, sums)
     return bound_gain(layout, sums, weight, l2)
 
 

@@ -109,7 +109,6 @@ def test_fit_accepts_every_kind_of_value_that_is_allowed(name: str, value: Any) 
     assert model.get_params()[name] is value
 
 
-@pytest.mark.xfail(reason="sampling.count_features takes only Python floats for fractions: none is drawn")
 @pytest.mark.parametrize("half", [np.float32(0.5), Fraction(1, 2)], ids=repr)
 def test_a_fraction_of_the_features_may_be_any_kind_of_number(half: Any) -> None:
     model = BoomerClassifier(n_rules=5, max_features=half, random_state=1).fit(X, Y)

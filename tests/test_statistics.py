@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
-from pyboomer.statistics import DENSE, DIAGONAL, OUTER, OUTER_GRADIENT, choose_layout, count_columns, pad, sum_rows
+from pyboomer.statistics import (
+    DENSE,
+    DIAGONAL,
+    OUTER,
+    OUTER_GRADIENT,
+    choose_layout,
+    count_columns,
+    pad,
+    sum_hessians,
+    sum_rows,
+)
 from pyboomer.statistics import write_statistics as _write
 
 Array = NDArray[np.float64]
@@ -38,18 +48,16 @@ def write_statistics(loss: Loss, Y: Array, F: Array, single: bool) -> tuple[int,
     """The layout and the statistics of all examples."""
     layout = choose_layout(loss, single)
     statistics = np.zeros((len(Y), count_columns(layout, Y.shape[1])))
-    _write(loss, layout, Y.astype(np.int8), F, np.arange(len(Y), dtype=np.int32), statistics)
+    update(loss, layout, Y, F, np.arange(len(Y)), statistics)
     return layout, statistics
 
 
-def sum_statistics(
-    layout: int, expand: bool, K: int, statistics: Array, rows: Any, weights: Array
-) -> tuple[Array, float]:
-    """The sums over some examples, and the sum of their weights."""
-    size = count_columns(DENSE if expand else layout, K)
-    sums = np.full(size, np.nan)
-    weight = sum_rows(layout, expand, K, statistics, np.asarray(rows, dtype=np.int32), weights, sums)
-    return sums, weight
+def update(loss: Loss, layout: int, Y: Array, F: Array, rows: Any, statistics: Array) -> None:
+    """Write the statistics of some examples; labels and scores are padded for it."""
+    n, K = Y.shape
+    signs, scores = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
+    signs[:, :K], scores[:, :K] = Y, F
+    _write(loss, layout, signs, scores, np.asarray(rows, dtype=np.int32), statistics, K)
 
 
 def expected_sections(loss: Loss, layout: int, Y: Array, F: Array) -> list[Array]:
@@ -105,7 +113,7 @@ def test_only_the_given_examples_are_updated(loss: Loss) -> None:
     Y, F = np.ones((5, 3)), np.zeros((5, 3))
     layout, statistics = write_statistics(loss, Y, F, single=False)
     before = statistics.copy()
-    _write(loss, layout, Y.astype(np.int8), F + 1, np.array([1, 3], dtype=np.int32), statistics)
+    update(loss, layout, Y, F + 1, [1, 3], statistics)
     np.testing.assert_array_equal((statistics != before).any(axis=1), [False, True, False, True, False])
 
 
@@ -118,16 +126,15 @@ def test_sums_equal_the_weighted_sums_of_gradients_and_hessians(
     K = Y.shape[1]
     rng = np.random.default_rng(seed)
     weights = rng.choice([0.0, 1.0, 2.5], size=len(Y))
-    rows = np.flatnonzero(rng.random(len(Y)) < 0.7)
+    rows = np.flatnonzero(rng.random(len(Y)) < 0.7).astype(np.int32)
     layout, statistics = write_statistics(loss, Y, F, single=False)
-    sums, weight = sum_statistics(layout, False, K, statistics, rows, weights)
-    assert weight == pytest.approx(weights[rows].sum())
+    sums = np.full(statistics.shape[1], np.nan)
+    assert sum_rows(statistics, rows, weights, sums) == pytest.approx(weights[rows].sum())
     np.testing.assert_allclose(sums, weights[rows] @ statistics[rows], rtol=1e-12, atol=1e-14)
     if layout in (OUTER, OUTER_GRADIENT):
-        sums, weight = sum_statistics(layout, True, K, statistics, rows, weights)
-        g, *curvature = loss.derivatives(Y, F)
+        A = np.full((K, pad(K)), np.nan)
+        sum_hessians(layout, K, statistics, rows, weights, A)
+        _, *curvature = loss.derivatives(Y, F)
         H = np.tensordot(weights[rows], dense_hessians(loss.shape, tuple(curvature))[rows], axes=1)
-        assert weight == pytest.approx(weights[rows].sum())
-        np.testing.assert_allclose(sums[:K], weights[rows] @ g[rows], rtol=1e-12, atol=1e-14)
         i, j = np.tril_indices(K)
-        np.testing.assert_allclose(sums[pad(K) : pad(K) + len(i)], H[i, j], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(A[i, j], H[i, j], rtol=1e-12, atol=1e-14)

@@ -1,9 +1,13 @@
 """Gradient boosted multi-label classification rules: BOOMER (ECML-PKDD 2020) in Python."""
 
-from pyboomer.classifier import BoomerClassifier, Progress
-from pyboomer.losses import Loss
-from pyboomer.modelfile import load_model
-from pyboomer.rules import Condition, Rule, RuleEnsemble
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyboomer.classifier import BoomerClassifier, Progress
+    from pyboomer.losses import Loss
+    from pyboomer.modelfile import load_model
+    from pyboomer.rules import Condition, Rule, RuleEnsemble
 
 __version__ = "0.1.0"
 
@@ -17,3 +21,26 @@ __all__ = [
     "__version__",
     "load_model",
 ]
+
+# Numba and scikit-learn take about a second to import: a name is looked up in its module when it is first used.
+_MODULES = {
+    "BoomerClassifier": "classifier",
+    "Condition": "rules",
+    "Loss": "losses",
+    "Progress": "classifier",
+    "Rule": "rules",
+    "RuleEnsemble": "rules",
+    "load_model": "modelfile",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'pyboomer' has no attribute {name!r}")
+    value = getattr(import_module(f"pyboomer.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,39 +11,35 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import Categories, Columns
+from pyboomer.features import Categories, Columns, narrow_rows
 from pyboomer.heads import fit_head
 from pyboomer.losses import Loss
-from pyboomer.refinement import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, refine_rule
+from pyboomer.refinement import (
+    RATE_BOUND,
+    RATE_DECOMPOSABLE,
+    RATE_EXACT,
+    RATE_SINGLE,
+    Settings,
+    make_workspace,
+    refine_rule,
+)
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import draw_bootstrap
+from pyboomer.simd import LANES
 from pyboomer.statistics import (
     USER_DEFINED,
     Signs,
+    add_scores_to_rows,
     choose_layout,
     choose_update,
     count_columns,
+    pad,
     update_statistics,
     write_statistics,
 )
 
 Array = NDArray[np.float64]
 LARGEST = np.iinfo(np.int64).max
-
-
-class Settings(NamedTuple):
-    """What a rule is learned with: numbers for compiled code."""
-
-    update: int
-    layout: int
-    rating: int
-    learning_rate: float
-    l2: float
-    bootstrap: bool
-    n_drawn_features: int
-    max_conditions: int
-    min_coverage: float
-    seed: int
 
 
 class Chunk(NamedTuple):
@@ -69,6 +65,18 @@ def choose_rating(loss: Loss, single: bool, search: str) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _sort_by_weight(weights: Array, rows: NDArray[np.int32]) -> int:
+    """Put the examples of positive weight first, the others behind them; returns how many are sampled."""
+    n_sampled = 0
+    last = rows.shape[0] - 1
+    for n in range(rows.shape[0]):
+        rows[n_sampled] = n
+        rows[last - (n - n_sampled)] = n
+        n_sampled += weights[n] > 0.0
+    return n_sampled
+
+
+@njit(cache=True, nogil=True)
 def learn_rules(
     columns: Columns,
     Y: Signs,
@@ -83,7 +91,8 @@ def learn_rules(
 
     Also returns the examples that the last rule covers. The statistics of a user's own loss are left to the caller.
     """
-    n, n_labels = Y.shape
+    n = sample_weight.shape[0]
+    n_labels = settings.n_labels
     single = settings.rating == RATE_SINGLE
     n_conditions = np.zeros(count, dtype=np.int64)
     features = np.empty(8 * count, dtype=np.int32)
@@ -94,52 +103,46 @@ def learn_rules(
     coverage = np.empty(count)
     gain = np.empty(count)
     body = np.empty(8, dtype=np.int32), np.empty(8, dtype=np.int8), np.empty(8)
-    weights = np.empty(n)
+    weights = np.empty(n + 1)
     rows = np.empty(n, dtype=np.int32)
-    head = np.empty(n_labels)
+    head = np.zeros(scores.shape[1])
+    workspace = make_workspace(n, settings.layout, n_labels, settings.rating)
     n_rows = n
     used = 0
     for t in range(count):
         if settings.bootstrap:
-            draw_bootstrap(settings.seed, first + t, weights)  # line 5
-            weights *= sample_weight
+            draw_bootstrap(settings.seed, first + t, weights[:n])  # line 5
+            weights[:n] *= sample_weight
         else:
-            weights[:] = sample_weight
-        for r in range(n):
-            rows[r] = r
+            weights[:n] = sample_weight
+        n_sampled = _sort_by_weight(weights[:n], rows)
         n_rows, size, label, body = refine_rule(  # line 6
-            columns,
-            statistics,
-            weights,
-            rows,
-            body,
-            settings.rating,
-            settings.layout,
-            n_labels,
-            settings.l2,
-            settings.n_drawn_features,
-            settings.max_conditions,
-            settings.min_coverage,
-            settings.seed,
-            first + t,
+            columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
         )
+        n_others = n - n_sampled
+        others = rows[n_sampled:]
+        for c in range(size):
+            n_others = narrow_rows(
+                columns, body[0][c], body[1][c], body[2][c], others[:n_others], workspace.examples, workspace.marks
+            )
+        rows[n_rows : n_rows + n_others] = others[:n_others]
+        n_rows += n_others
         covered = rows[:n_rows]
         gain[t], label, coverage[t] = fit_head(  # line 7
-            settings.layout, statistics, covered, sample_weight, settings.l2, single, label, head
+            settings.layout, statistics, covered, sample_weight, settings.l2, single, label, head[:n_labels]
         )
         head *= settings.learning_rate  # line 8
+        begin, end = 0, scores.shape[1]
         if single:
             labels[t] = label
             heads[t, 0] = head[label]
-            for r in range(n_rows):
-                scores[covered[r], label] += head[label]
+            begin = label // LANES * LANES
+            end = begin + LANES
         else:
-            heads[t] = head
-            for r in range(n_rows):
-                for k in range(n_labels):
-                    scores[covered[r], k] += head[k]
+            heads[t] = head[:n_labels]
+        add_scores_to_rows(scores, covered, head, begin, end)
         if settings.update != USER_DEFINED:  # line 4 of the next round
-            update_statistics(settings.update, settings.layout, Y, scores, covered, statistics)
+            update_statistics(settings.update, settings.layout, Y, scores, covered, statistics, begin, end)
 
         if used + size > features.shape[0]:
             room = np.empty(max(features.shape[0], size))
@@ -191,12 +194,15 @@ class Booster:
     ) -> None:
         single = head == "single"
         n, n_labels = Y.shape
+        width = pad(n_labels)
         self.loss = loss
         self.columns = columns
-        self.Y = Y
+        self.Y = np.zeros((n, width), dtype=np.int8)
+        self.Y[:, :n_labels] = Y
         self.sample_weight = sample_weight
-        self.scores = np.zeros((n, n_labels))
+        self.scores = np.zeros((n, width))
         self.settings = Settings(
+            n_labels=n_labels,
             update=choose_update(loss),
             layout=choose_layout(loss, single),
             rating=choose_rating(loss, single, search),
@@ -211,14 +217,14 @@ class Booster:
         # The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2).
         layout = choose_layout(loss, single=False)
         everyone = np.arange(n, dtype=np.int32)
-        statistics = np.zeros((n, count_columns(layout, n_labels)))
-        write_statistics(loss, layout, Y, self.scores, everyone, statistics)
+        statistics = np.zeros((n + 1, count_columns(layout, n_labels)))  # the last row is scratch
+        write_statistics(loss, layout, self.Y, self.scores, everyone, statistics, n_labels)
         default = np.empty(n_labels)
         gain, _, coverage = fit_head(layout, statistics, everyone, sample_weight, float(l2), False, -1, default)
-        self.scores += default
+        self.scores[:, :n_labels] += default
         size = count_columns(self.settings.layout, n_labels)
-        self.statistics = statistics if statistics.shape[1] == size else np.zeros((n, size))
-        write_statistics(loss, self.settings.layout, Y, self.scores, everyone, self.statistics)
+        self.statistics = statistics if statistics.shape[1] == size else np.zeros((n + 1, size))
+        write_statistics(loss, self.settings.layout, self.Y, self.scores, everyone, self.statistics, n_labels)
         self.chunks = [
             Chunk(
                 n_conditions=np.zeros(1, dtype=np.int64),
@@ -236,7 +242,7 @@ class Booster:
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
         user_defined = self.settings.update == USER_DEFINED
-        for _ in range(count if user_defined else 1):
+        for _ in range(count if user_defined else min(count, 1)):
             chunk, covered = learn_rules(
                 self.columns,
                 self.Y,
@@ -250,7 +256,8 @@ class Booster:
             self.chunks.append(chunk)
             self.n_rules += len(chunk.gain)
             if user_defined:
-                write_statistics(self.loss, self.settings.layout, self.Y, self.scores, covered, self.statistics)
+                layout, k = self.settings.layout, self.settings.n_labels
+                write_statistics(self.loss, layout, self.Y, self.scores, covered, self.statistics, k)
 
     def collect_rules(
         self, feature_names: tuple[str, ...], label_names: tuple[str, ...], categories: Categories
@@ -284,5 +291,6 @@ class Booster:
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""
-        losses = self.loss.value(self.Y.astype(np.float64), self.scores)
+        k = self.settings.n_labels
+        losses = self.loss.value(self.Y[:, :k].astype(np.float64), self.scores[:, :k])
         return float(np.average(losses, weights=self.sample_weight))

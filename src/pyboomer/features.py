@@ -18,6 +18,8 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.simd import count_trailing_zeros
+
 Array = NDArray[np.float64]
 Matrix = Any  # a dense array or one of scipy's sparse matrices, which have no types to name
 Categories = Mapping[int, tuple[Any, ...]]
@@ -30,11 +32,11 @@ class Columns(NamedTuple):
 
     start: NDArray[np.int64]  # entries of feature f: start[f] to start[f + 1]
     present: NDArray[np.int64]  # how many of them have a value; the rest are missing
-    index: NDArray[np.int32]  # the example of an entry
+    example: NDArray[np.int32]  # the example of an entry
     value: Array  # the value of an entry, ascending within a feature
     fill: Array  # the value of the examples that have no entry
     nominal: NDArray[np.bool_]
-    dense: Array  # (L, N): X transposed, for looking up single values; (L, 0) if X is sparse
+    position: NDArray[np.int32]  # (L, N): the place of each example among the entries; (L, 0) if X is sparse
 
 
 def sort_columns(X: Matrix, categories: Categories) -> Columns:
@@ -52,14 +54,22 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
         value = np.ascontiguousarray(X.data[order], dtype=np.float64)
         missing = np.bincount(column, weights=np.isnan(X.data), minlength=n_features).astype(np.int64)
         start = X.indptr.astype(np.int64)
-        index = X.indices[order].astype(np.int32)
-        return Columns(start, np.diff(start) - missing, index, value, fill, nominal, np.empty((n_features, 0)))
-    dense = np.array(X.T, dtype=np.float64, order="C")
-    order = np.argsort(dense, axis=1, kind="stable")  # NaN sorts last
-    value = np.take_along_axis(dense, order, axis=1).ravel()
-    present = n - np.isnan(dense).sum(axis=1)
+        example = X.indices[order].astype(np.int32)
+        nowhere = np.empty((n_features, 0), dtype=np.int32)
+        return Columns(start, np.diff(start) - missing, example, value, fill, nominal, nowhere)
+    example = np.empty((n_features, n), dtype=np.int32)
+    position = np.empty((n_features, n), dtype=np.int32)
+    value = np.empty((n_features, n))
+    present = np.empty(n_features, dtype=np.int64)
+    for f in range(n_features):
+        column = np.ascontiguousarray(X[:, f])
+        order = np.argsort(column, kind="stable")  # NaN sorts last
+        example[f] = order
+        position[f, order] = np.arange(n)
+        value[f] = column[order]
+        present[f] = n - np.isnan(column).sum()
     start = np.arange(n_features + 1, dtype=np.int64) * n
-    return Columns(start, present.astype(np.int64), order.astype(np.int32).ravel(), value, fill, nominal, dense)
+    return Columns(start, present, example.ravel(), value.ravel(), fill, nominal, position)
 
 
 @njit(cache=True, nogil=True)
@@ -74,49 +84,96 @@ def meets(x: float, operator: int, value: float) -> bool:
     return x != value and x == x
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def collect_column(
-    columns: Columns, feature: int, weights: Array, n_sampled: int, index: NDArray[np.int32], value: Array
-) -> tuple[int, int]:
-    """Collect a feature of the covered, sampled examples (those of positive weight) in ascending order.
+    columns: Columns,
+    feature: int,
+    rows: NDArray[np.int32],
+    weights: Array,
+    examples: NDArray[np.int32],
+    values: Array,
+    bits: NDArray[np.uint64],
+) -> tuple[int, int, bool]:
+    """Collect a feature of some examples, the `rows`, in ascending order; just they have positive weights.
 
-    `index` and `value` receive the entries; index -1 stands for all examples that hold the fill value, if there are
-    any. Behind the present entries follow the examples whose value is missing. Returns how many there are of each.
+    `examples` and `values` receive the entries; example N stands for all examples that hold the fill value, if there
+    are any. Behind the present entries follow the examples whose value is missing. `bits` is scratch of zeros, a bit
+    per example. Returns how many there are of each, and whether some hold the fill value.
     """
+    n_examples = weights.shape[0] - 1
     start = columns.start[feature]
     end = columns.start[feature + 1]
-    fill = columns.fill[feature]
-    filled = end - start < weights.shape[0]
+    middle = start + columns.present[feature]
+    if columns.position.shape[1] > 0 and 3 * rows.shape[0] < n_examples:
+        return _collect_few(columns, feature, rows, examples, values, bits)
     m = 0
-    slot = -1
-    for e in range(start, start + columns.present[feature]):
-        n = columns.index[e]
-        if weights[n] > 0.0:
-            if filled and slot < 0 and columns.value[e] > fill:
-                slot = m
-                m += 1
-            index[m] = n
-            value[m] = columns.value[e]
-            m += 1
-    if filled:
-        if slot < 0:
-            slot = m
-            m += 1
-        index[slot] = -1
-        value[slot] = fill
+    for e in range(start, middle):  # no branch: every entry is written, and overwritten if it does not count
+        n = columns.example[e]
+        examples[m] = n
+        values[m] = columns.value[e]
+        m += weights[n] > 0.0
     m_all = m
-    for e in range(start + columns.present[feature], end):
-        n = columns.index[e]
-        if weights[n] > 0.0:
-            index[m_all] = n
+    for e in range(middle, end):
+        n = columns.example[e]
+        examples[m_all] = n
+        m_all += weights[n] > 0.0
+    if m_all == rows.shape[0]:
+        return m, m_all - m, False
+    # All others hold the fill value; their place is before the first larger value.
+    fill = columns.fill[feature]
+    slot = 0
+    while slot < m and values[slot] < fill:
+        slot += 1
+    for j in range(m_all, slot, -1):
+        examples[j] = examples[j - 1]
+        values[j] = values[j - 1]
+    examples[slot] = n_examples
+    values[slot] = fill
+    return m + 1, m_all - m, True
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _collect_few(
+    columns: Columns,
+    feature: int,
+    rows: NDArray[np.int32],
+    examples: NDArray[np.int32],
+    values: Array,
+    bits: NDArray[np.uint64],
+) -> tuple[int, int, bool]:
+    """`collect_column` for a dense column and few examples: mark their places, then read the marks."""
+    one = np.uint64(1)
+    for r in range(rows.shape[0]):
+        p = np.uint64(columns.position[feature, rows[r]])
+        bits[p >> np.uint64(6)] |= one << (p & np.uint64(63))
+    start = columns.start[feature]
+    present = columns.present[feature]
+    m = 0
+    m_all = 0
+    for b in range(bits.shape[0]):
+        word = bits[b]
+        bits[b] = np.uint64(0)
+        while word != np.uint64(0):
+            p = 64 * b + count_trailing_zeros(word)
+            word &= word - one
+            examples[m_all] = columns.example[start + p]
+            values[m_all] = columns.value[start + p]
+            m += p < present
             m_all += 1
-    if filled and m_all - 1 == n_sampled:  # nobody holds the fill value: take the slot out
-        for j in range(slot, m_all - 1):
-            index[j] = index[j + 1]
-            value[j] = value[j + 1]
-        m -= 1
-        m_all -= 1
-    return m, m_all - m
+    return m, m_all - m, False
+
+
+@njit(cache=True, nogil=True)
+def _count_below(ascending: Array, value: float, or_equal: bool) -> int:
+    """How many of some ascending values are below a value, or at most equal to it."""
+    low, high = 0, ascending.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] < value or (or_equal and ascending[middle] == value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True, nogil=True)
@@ -126,33 +183,41 @@ def narrow_rows(
     operator: int,
     value: float,
     rows: NDArray[np.int32],
-    weights: Array,
+    dropped: NDArray[np.int32],
     marks: NDArray[np.int8],
 ) -> int:
-    """Keep the covered examples that meet a condition: in the first places of `rows`, in their order.
+    """Sort the covered examples by a condition: those that meet it first, each part in its order; returns how many do.
 
-    The weights of the others become 0. `marks` is scratch of zeros, one per example. Returns how many are kept.
+    `dropped` and `marks`, the latter of zeros, are scratch with a place per example.
     """
-    dense = columns.dense.shape[1] > 0
-    otherwise = meets(columns.fill[feature], operator, value)
-    if not dense:
-        for e in range(columns.start[feature], columns.start[feature + 1]):
-            marks[columns.index[e]] = 2 if meets(columns.value[e], operator, value) else 1
+    start = columns.start[feature]
+    end = columns.start[feature + 1]
+    present = columns.present[feature]
     kept = 0
-    for r in range(rows.shape[0]):
-        n = rows[r]
-        if dense:
-            met = meets(columns.dense[feature, n], operator, value)
-        else:
-            met = marks[n] == 2 if marks[n] > 0 else otherwise
-        if met:
+    if columns.position.shape[1] > 0:
+        # The values from `first` to `last` - 1 in ascending order meet the condition, or just they do not (> and !=).
+        ascending = columns.value[start : start + present]
+        first = _count_below(ascending, value, False) if operator >= EQUAL else 0
+        last = _count_below(ascending, value, True)
+        negated = operator in (ABOVE, UNEQUAL)
+        for r in range(rows.shape[0]):
+            n = rows[r]
+            p = columns.position[feature, n]
             rows[kept] = n
-            kept += 1
-        else:
-            weights[n] = 0.0
-    if not dense:
-        for e in range(columns.start[feature], columns.start[feature + 1]):
-            marks[columns.index[e]] = 0
+            dropped[r - kept] = n
+            kept += (((first <= p) & (p < last)) != negated) & (p < present)
+    else:
+        otherwise = meets(columns.fill[feature], operator, value)
+        for e in range(start, end):
+            marks[columns.example[e]] = 2 if meets(columns.value[e], operator, value) else 1
+        for r in range(rows.shape[0]):
+            n = rows[r]
+            rows[kept] = n
+            dropped[r - kept] = n
+            kept += (marks[n] == 2) | ((marks[n] == 0) & otherwise)
+        for e in range(start, end):
+            marks[columns.example[e]] = 0
+    rows[kept:] = dropped[: rows.shape[0] - kept]
     return kept
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.heads import FLOOR, TIE
+from pyboomer.heads import FLOOR, NOISE, TIE
 from pyboomer.losses import Loss, dense_hessians
 from pyboomer.refinement import midpoint
 from pyboomer.sampling import draw_bootstrap, draw_features
@@ -169,7 +169,7 @@ def refine_rule(
     n_features = X.shape[1]
     body: tuple[Condition, ...] = ()
     label: int | None = None
-    best = 0.0
+    best = NOISE * weight.sum()
     sampled = weight > 0
     while setting.max_conditions is None or len(body) < setting.max_conditions:
         size = setting.n_drawn_features or n_features

@@ -3,21 +3,91 @@
 Candidates are visited in a fixed order: features ascending, thresholds or categories ascending, ``<=`` before ``>``
 and ``==`` before ``!=``, labels ascending. One replaces the best so far only if its gain is larger by the relative
 margin `heads.TIE`, so that rounding never decides between equals.
+
+A feature is swept in three steps: collect the values of the covered examples in ascending order, in *runs* of equal
+values; rate the condition that each run ends, and its negation; pick the best.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.features import AT_MOST, EQUAL, Columns, collect_column, narrow_rows
-from pyboomer.heads import TIE, bound_gain, eliminate, rate_decomposable, rate_label
+from pyboomer.heads import FLOOR, NOISE, TIE, bound_from_q, bound_gain, eliminate, find_best_label, unpack
 from pyboomer.sampling import draw_features
-from pyboomer.statistics import DENSE, add_expanded_row, add_row, pad, sum_rows
+from pyboomer.simd import LANES, larger, largest, load, splat, store, total, where_above
+from pyboomer.statistics import DENSE, OUTER, count_columns, pad, sum_rows
 
 Array = NDArray[np.float64]
 
 # How candidates are rated: what Algorithm 2 comes down to for a loss, a kind of head and a kind of search.
 RATE_DECOMPOSABLE, RATE_SINGLE, RATE_BOUND, RATE_EXACT = range(4)
+
+
+class Settings(NamedTuple):
+    """What a rule is learned with: numbers for compiled code."""
+
+    n_labels: int
+    update: int
+    layout: int
+    rating: int
+    learning_rate: float
+    l2: float
+    bootstrap: bool
+    n_drawn_features: int
+    max_conditions: int
+    min_coverage: float
+    seed: int
+
+
+class Workspace(NamedTuple):
+    """Scratch arrays of a sweep."""
+
+    examples: NDArray[np.int32]  # the entries of a feature: examples and values, ascending
+    values: Array
+    ends: NDArray[np.int32]  # the last entry of each run of equal values
+    inside: Array  # for each run, the gain of the condition it ends ...
+    outside: Array  # ... and of its negation
+    weight: Array  # the weight of the examples that meet the condition
+    whole: Array  # sums over all covered, sampled examples, ...
+    total: Array  # ... and over those of them whose value is present
+    filled: Array  # ... and over those that hold the fill value of a sparse feature
+    sums: Array
+    others: Array
+    A: Array  # linear systems of exact search
+    L: Array
+    z: Array
+    pair: Array  # gradient and curvature of each example for the one label of a single-label head
+    bits: NDArray[np.uint64]
+    marks: NDArray[np.int8]
+
+
+@njit(cache=True, nogil=True)
+def make_workspace(n: int, layout: int, n_labels: int, rating: int) -> Workspace:
+    """Allocate the scratch for n examples."""
+    size = count_columns(DENSE if rating == RATE_EXACT else layout, n_labels)
+    k = n_labels if rating == RATE_EXACT else 0
+    return Workspace(
+        np.empty(n + 1, dtype=np.int32),
+        np.empty(n + 1),
+        np.empty(n + 1, dtype=np.int32),
+        np.empty(n + 1),
+        np.empty(n + 1),
+        np.empty(n + 1),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty((k, pad(n_labels))),
+        np.empty((k, pad(n_labels))),
+        np.empty(k),
+        np.empty((n + 1 if rating == RATE_SINGLE else 0, 2)),
+        np.zeros(n // 64 + 1, dtype=np.uint64),
+        np.zeros(n, dtype=np.int8),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -27,99 +97,451 @@ def midpoint(a: float, b: float) -> float:
     return middle if a <= middle < b else a
 
 
-@njit(cache=True, nogil=True)
-def _add(rating: int, layout: int, n_labels: int, label: int, row: Array, weight: float, sums: Array) -> None:
-    """Add an example to the sums of a candidate, as far as its rating needs them."""
-    if label >= 0:
-        sums[0] += weight * row[label]
-        sums[1] += weight * row[row.shape[0] // 2 + label]
-    elif rating == RATE_EXACT and layout != DENSE:
-        add_expanded_row(layout, n_labels, row, weight, sums)
-    else:
-        add_row(row, weight, sums)
+@njit(cache=True, nogil=True, forceinline=True)
+def _find_runs(values: Array, ends: NDArray[np.int32]) -> int:
+    """Find where runs of equal values end; returns their number."""
+    runs = 0
+    for j in range(values.shape[0] - 1):
+        ends[runs] = j
+        runs += values[j] != values[j + 1]
+    ends[runs] = values.shape[0] - 1
+    return runs + 1
 
 
-@njit(cache=True, nogil=True)
-def sweep_column(
-    rating: int,
-    layout: int,
-    n_labels: int,
-    label: int,
-    nominal: bool,
-    index: NDArray[np.int32],
-    value: Array,
+# --- Rating -----------------------------------------------------------------------------------------------------------
+# Each function fills `inside` and `outside`. `ends` are those of the runs to rate; sums start anew after each run of a
+# nominal feature (`restart`), whose conditions are about single values.
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _rate_vectors(
+    two: bool,
+    largest_term: bool,
+    restart: bool,
+    start: int,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
     statistics: Array,
     weights: Array,
-    total: Array,
-    total_weight: float,
-    filled: Array,
-    filled_weight: float,
+    totals: Array,
     l2: float,
-    min_coverage: float,
-    best: float,
-    scratch: tuple[Array, Array, Array, Array],
-) -> tuple[float, int, float, int]:
-    """Rate all conditions on a feature, given the entries of the covered, sampled examples in ascending order.
+    inside: Array,
+    outside: Array,
+    weight: Array,
+) -> None:
+    """Add one or two vectors of labels, from `start` on, to the ratings. The flags are known when this is compiled.
 
-    `total` and `filled` are sums over all these examples, and over those that index -1 stands for. `label` is the
-    label of a single-label head, or -1 while it is open. Returns gain, operator, value and label of the
-    best condition that beats `best`; operator -1 if there is none.
+    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
     """
-    sums, others, A, z = scratch
+    size = statistics.shape[1]
+    width = size // 2
+    zero = splat(0.0)
+    floor = splat(FLOOR)
+    second = start + LANES if two else start
+    G1, H1 = load(totals, start), load(totals, width + start) + 2 * l2
+    G2, H2 = load(totals, second), load(totals, width + second) + 2 * l2
+    g1, h1, g2, h2 = zero, zero, zero, zero
+    w = 0.0
+    j = 0
+    for run in range(ends.shape[0]):
+        end = ends[run]
+        while j <= end:
+            n = examples[j]
+            row = n * size
+            g1 = g1 + weights[n] * load(statistics, row + start)
+            h1 = h1 + weights[n] * load(statistics, row + width + start)
+            if two:
+                g2 = g2 + weights[n] * load(statistics, row + second)
+                h2 = h2 + weights[n] * load(statistics, row + width + second)
+            w += weights[n]
+            j += 1
+        a = h1 + l2
+        b = H1 - a
+        r = 1.0 / (a * b)
+        o = G1 - g1
+        q_inside = where_above(a, floor, g1 * g1 * (b * r), zero)
+        q_outside = where_above(b, floor, o * o * (a * r), zero)
+        if two:
+            a = h2 + l2
+            b = H2 - a
+            r = 1.0 / (a * b)
+            o = G2 - g2
+            p_inside = where_above(a, floor, g2 * g2 * (b * r), zero)
+            p_outside = where_above(b, floor, o * o * (a * r), zero)
+            q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
+            q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
+        if largest_term:
+            inside[run] = max(inside[run], largest(q_inside))
+            outside[run] = max(outside[run], largest(q_outside))
+        else:
+            inside[run] += total(q_inside)
+            outside[run] += total(q_outside)
+        weight[run] = w
+        if restart:
+            g1, h1, g2, h2 = zero, zero, zero, zero
+            w = 0.0
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _rate_labels(
+    largest_term: bool,
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    totals: Array,
+    l2: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
+) -> None:
+    """q = sum_k g_k^2 / (h_k + l2), or its largest term, over the examples that meet a condition and over the others."""
+    inside[: ends.shape[0]] = 0.0
+    outside[: ends.shape[0]] = 0.0
+    width = statistics.shape[1] // 2
+    k = 0
+    while k + 2 * LANES <= width:
+        _rate_vectors(
+            True, largest_term, restart, k, examples, ends, statistics, weights, totals, l2, inside, outside, weight
+        )
+        k += 2 * LANES
+    if k < width:
+        _rate_vectors(
+            False, largest_term, restart, k, examples, ends, statistics, weights, totals, l2, inside, outside, weight
+        )
+
+
+@njit(cache=True, nogil=True)
+def _rate_by_sums(
+    largest_term: bool,
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    totals: Array,
+    l2: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
+) -> None:
+    """`_rate_labels`, compiled for each case."""
+    if largest_term and restart:
+        _rate_labels(True, True, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
+    elif largest_term:
+        _rate_labels(True, False, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
+    elif restart:
+        _rate_labels(False, True, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
+    else:
+        _rate_labels(False, False, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _rate_label(
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    pair: Array,
+    weights: Array,
+    G: float,
+    H: float,
+    l2: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
+) -> None:
+    """q = g^2 / (h + l2) for the one label of a single-label head."""
+    g, h, w = 0.0, 0.0, 0.0
+    j = 0
+    for run in range(ends.shape[0]):
+        end = ends[run]
+        while j <= end:
+            n = examples[j]
+            g += weights[n] * pair[n, 0]
+            h += weights[n] * pair[n, 1]
+            w += weights[n]
+            j += 1
+        inside[run] = g
+        outside[run] = h
+        weight[run] = w
+        if restart:
+            g, h, w = 0.0, 0.0, 0.0
+    for run in range(ends.shape[0]):
+        g = inside[run]
+        h = outside[run]
+        a = h + l2
+        b = H - h + l2
+        inside[run] = g * g / a if a > FLOOR else 0.0
+        outside[run] = (G - g) * (G - g) / b if b > FLOOR else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_example(settings: Settings, statistics: Array, n: int, weight: float, sums: Array) -> None:
+    """Add an example to sums: of its own layout, or for exact search `DENSE`, with H = diag(a) - b b^T."""
+    if settings.rating != RATE_EXACT or settings.layout == DENSE:
+        for s in range(0, sums.shape[0], LANES):
+            store(sums, s, load(sums, s) + weight * load(statistics, n * sums.shape[0] + s))
+        return
+    width = pad(settings.n_labels)
+    section = 2 * width if settings.layout == OUTER else 0
+    position = width
+    for k in range(settings.n_labels):
+        sums[k] += weight * statistics[n, k]
+        b = weight * statistics[n, section + k]
+        for j in range(k + 1):
+            sums[position + j] -= b * statistics[n, section + j]
+        position += k + 1
+        sums[position - 1] += weight * statistics[n, width + k]
+
+
+@njit(cache=True, nogil=True)
+def _rate_by_solving(
+    settings: Settings,
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    total_weight: float,
+    workspace: Workspace,
+) -> None:
+    """The gain of Eq. 16, or the bound of a user's own loss, from sums over the examples."""
+    sums, others = workspace.sums, workspace.others
     sums[:] = 0.0
-    weight = 0.0
-    best_operator, best_value, best_label = -1, 0.0, label
-    m = index.shape[0]
-    if value[0] == value[m - 1]:
-        return best, best_operator, best_value, best_label
-    for j in range(m):
-        n = index[j]
-        if n >= 0:
-            weight += weights[n]
-            _add(rating, layout, n_labels, label, statistics[n], weights[n], sums)
-        else:
-            weight += filled_weight
-            sums += filled
-        if j + 1 < m and value[j + 1] == value[j]:
-            continue
-        if j + 1 == m and not nominal:
-            break
-        # The condition's examples are in `sums`; those of its negation are the rest of the total.
-        gains = (0.0, 0.0)
-        if rating == RATE_DECOMPOSABLE:
-            gains = rate_decomposable(sums, total, l2)
-        elif rating == RATE_SINGLE and label >= 0:
-            gains = rate_label(sums[0], sums[1], l2), rate_label(total[0] - sums[0], total[1] - sums[1], l2)
-        else:
-            for s in range(sums.shape[0]):
-                others[s] = total[s] - sums[s]
-            if rating == RATE_BOUND:
-                gains = bound_gain(layout, sums, weight, l2), bound_gain(layout, others, total_weight - weight, l2)
-            elif rating == RATE_EXACT:
-                gains = eliminate(sums, l2, A, z), eliminate(others, l2, A, z)
-        for negated in range(2):
-            if (total_weight - weight if negated else weight) < min_coverage:
-                continue
-            found = -1
-            if rating == RATE_SINGLE and label < 0:
-                candidate = others if negated else sums
-                width = candidate.shape[0] // 2
-                for k in range(n_labels):
-                    gain = rate_label(candidate[k], candidate[width + k], l2)
-                    if gain > best * (1 + TIE):
-                        best = gain
-                        found = k
-            elif gains[negated] > best * (1 + TIE):
-                best = gains[negated]
-                found = max(label, 0)
-            if found >= 0:
-                best_operator = (EQUAL if nominal else AT_MOST) + negated
-                best_value = value[j] if nominal else midpoint(value[j], value[j + 1])
-                best_label = found
-        if nominal:
+    w = 0.0
+    j = 0
+    for run in range(ends.shape[0]):
+        while j <= ends[run]:
+            n = examples[j]
+            if n == weights.shape[0] - 1:
+                sums += workspace.filled
+            else:
+                _add_example(settings, statistics, n, weights[n], sums)
+            w += weights[n]
+            j += 1
+        for s in range(sums.shape[0]):
+            others[s] = workspace.total[s] - sums[s]
+        workspace.inside[run] = 2 * _rate_sums(settings, sums, w, workspace)
+        workspace.outside[run] = 2 * _rate_sums(settings, others, total_weight - w, workspace)
+        workspace.weight[run] = w
+        if restart:
             sums[:] = 0.0
-            weight = 0.0
-    return best, best_operator, best_value, best_label
+            w = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _rate_sums(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> float:
+    if settings.rating == RATE_BOUND:
+        return bound_gain(settings.layout, sums, weight, settings.l2)
+    unpack(settings.n_labels, sums, workspace.A, workspace.z)
+    return eliminate(workspace.A, settings.l2, workspace.z, workspace.L)
+
+
+# --- Picking ----------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _turn_into_bounds(n_runs: int, total_weight: float, inside: Array, outside: Array, weight: Array) -> None:
+    """From q to twice the bound of the gain, for all conditions."""
+    for run in range(n_runs):
+        inside[run] = 2 * bound_from_q(inside[run], weight[run])
+        outside[run] = 2 * bound_from_q(outside[run], total_weight - weight[run])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _pick(
+    inside: Array, outside: Array, weight: Array, n_runs: int, total_weight: float, min_coverage: float, best: float
+) -> tuple[float, int, bool]:
+    """The first condition among the best that beat `best`: its gain, its run (-1: there is none), whether negated."""
+    best_run = -1
+    best_negated = False
+    limit = 2 * best * (1 + TIE)
+    for run in range(n_runs):
+        if inside[run] > limit and weight[run] >= min_coverage:
+            best_run, best_negated = run, False
+            limit = inside[run] * (1 + TIE)
+        if outside[run] > limit and total_weight - weight[run] >= min_coverage:
+            best_run, best_negated = run, True
+            limit = outside[run] * (1 + TIE)
+    if best_run >= 0:
+        best = 0.5 * (outside[best_run] if best_negated else inside[best_run])
+    return best, best_run, best_negated
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def sweep_column(
+    columns: Columns,
+    feature: int,
+    statistics: Array,
+    weights: Array,
+    rows: NDArray[np.int32],
+    whole_weight: float,
+    label: int,
+    settings: Settings,
+    workspace: Workspace,
+    best: float,
+) -> tuple[float, int, float]:
+    """The best condition on a feature that beats `best`: its gain, operator (-1: there is none) and value.
+
+    `workspace.whole` holds the sums over all covered, sampled examples (of its label alone, for a single-label head
+    whose label is known).
+    """
+    examples, values = workspace.examples, workspace.values
+    m, n_missing, has_fill = collect_column(columns, feature, rows, weights, examples, values, workspace.bits)
+    if m < 2 or values[0] == values[m - 1]:
+        return best, -1, 0.0
+    size = 2 if label >= 0 else workspace.whole.shape[0]
+    sums = workspace.total[:size]
+    sums[:] = workspace.whole[:size]
+    total_weight = whole_weight
+    if n_missing > 0:
+        total_weight -= _subtract_entries(
+            examples[m : m + n_missing], statistics, weights, label, settings, workspace, sums
+        )
+    if has_fill:  # the sums of these examples are what the others leave of the total
+        n_examples = weights.shape[0] - 1
+        filled = workspace.filled[:size]
+        filled[:] = sums
+        w = total_weight - _subtract_entries(examples[:m], statistics, weights, label, settings, workspace, filled)
+        weights[n_examples] = w
+        if label >= 0:
+            workspace.pair[n_examples] = filled / w
+        elif settings.rating != RATE_EXACT:
+            statistics[n_examples] = filled / w
+
+    nominal = columns.nominal[feature]
+    n_runs = _find_runs(values[:m], workspace.ends)
+    if not nominal:
+        n_runs -= 1  # the last run is all there is: no condition
+    ends = workspace.ends[:n_runs]
+    if label >= 0:
+        _rate_label(
+            nominal,
+            examples,
+            ends,
+            workspace.pair,
+            weights,
+            sums[0],
+            sums[1],
+            settings.l2,
+            workspace.inside,
+            workspace.outside,
+            workspace.weight,
+        )
+    elif settings.rating == RATE_EXACT or settings.layout == OUTER:
+        _rate_by_solving(settings, nominal, examples, ends, statistics, weights, total_weight, workspace)
+    else:
+        _rate_by_sums(
+            settings.rating == RATE_SINGLE,
+            nominal,
+            examples,
+            ends,
+            statistics,
+            weights,
+            sums,
+            settings.l2,
+            workspace.inside,
+            workspace.outside,
+            workspace.weight,
+        )
+        if settings.rating == RATE_BOUND:
+            _turn_into_bounds(n_runs, total_weight, workspace.inside, workspace.outside, workspace.weight)
+    best, run, negated = _pick(
+        workspace.inside, workspace.outside, workspace.weight, n_runs, total_weight, settings.min_coverage, best
+    )
+    if run < 0:
+        return best, -1, 0.0
+    end = ends[run]
+    if nominal:
+        return best, EQUAL + negated, values[end]
+    return best, AT_MOST + negated, midpoint(values[end], values[end + 1])
+
+
+@njit(cache=True, nogil=True)
+def _subtract_entries(
+    entries: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    label: int,
+    settings: Settings,
+    workspace: Workspace,
+    sums: Array,
+) -> float:
+    """Take single examples out of sums; returns their weight."""
+    removed = 0.0
+    for j in range(entries.shape[0]):
+        n = entries[j]
+        if n == weights.shape[0] - 1:
+            continue
+        removed += weights[n]
+        if label >= 0:
+            sums[0] -= weights[n] * workspace.pair[n, 0]
+            sums[1] -= weights[n] * workspace.pair[n, 1]
+        else:
+            _add_example(settings, statistics, n, -weights[n], sums)
+    return removed
+
+
+@njit(cache=True, nogil=True)
+def _sum_sampled(
+    statistics: Array,
+    rows: NDArray[np.int32],
+    weights: Array,
+    label: int,
+    settings: Settings,
+    workspace: Workspace,
+    sums: Array,
+) -> None:
+    """Sum the statistics of some examples, as far as the rating of candidates needs them."""
+    if label >= 0:
+        g, h = 0.0, 0.0
+        for r in range(rows.shape[0]):
+            n = rows[r]
+            g += weights[n] * workspace.pair[n, 0]
+            h += weights[n] * workspace.pair[n, 1]
+        sums[0], sums[1] = g, h
+    elif settings.rating == RATE_EXACT:
+        sums[:] = 0.0
+        for r in range(rows.shape[0]):
+            _add_example(settings, statistics, rows[r], weights[rows[r]], sums)
+    else:
+        sum_rows(statistics, rows, weights, sums)
+
+
+@njit(cache=True, nogil=True)
+def _narrow(
+    columns: Columns,
+    feature: int,
+    operator: int,
+    value: float,
+    statistics: Array,
+    rows: NDArray[np.int32],
+    weights: Array,
+    label: int,
+    settings: Settings,
+    workspace: Workspace,
+) -> tuple[int, float]:
+    """Narrow the coverage by a condition and bring the sums in `workspace.whole` up to date.
+
+    They are summed anew, or those of the dropped examples are subtracted, whichever are fewer. Returns the number and
+    the weight of the rows that are left.
+    """
+    n_rows = narrow_rows(columns, feature, operator, value, rows, workspace.examples, workspace.marks)
+    kept, dropped = rows[:n_rows], rows[n_rows:]
+    whole = workspace.whole
+    if dropped.shape[0] < n_rows:
+        _sum_sampled(statistics, dropped, weights, label, settings, workspace, workspace.sums)
+        for s in range(2 if label >= 0 else whole.shape[0]):
+            whole[s] -= workspace.sums[s]
+    else:
+        _sum_sampled(statistics, kept, weights, label, settings, workspace, whole)
+    for r in range(dropped.shape[0]):
+        weights[dropped[r]] = 0.0
+    weight = 0.0
+    for r in range(n_rows):
+        weight += weights[kept[r]]
+    return n_rows, weight
 
 
 @njit(cache=True, nogil=True)
@@ -129,98 +551,64 @@ def refine_rule(
     weights: Array,
     rows: NDArray[np.int32],
     body: tuple[NDArray[np.int32], NDArray[np.int8], Array],
-    rating: int,
-    layout: int,
-    n_labels: int,
-    l2: float,
-    n_drawn_features: int,
-    max_conditions: int,
-    min_coverage: float,
-    seed: int,
     rule: int,
+    settings: Settings,
+    workspace: Workspace,
 ) -> tuple[int, int, int, tuple[NDArray[np.int32], NDArray[np.int8], Array]]:
-    """Learn the body of a rule on a sample of the examples: those of positive weight.
+    """Learn the body of a rule on a sample of the examples: the `rows` of positive weight.
 
-    `rows` must hold all examples and is narrowed to those that the body covers, sampled or not. Returns the numbers of
-    covered rows and of conditions, the label of a single-label head (-1 if the body is empty) and the body, grown
-    if there was too little room.
+    The rows that the body covers are left in the first places. Statistics and weights have one row more than there are
+    examples, as scratch. Returns the numbers of covered rows and of conditions, the label of a single-label head
+    (-1 if the body is empty) and the body, grown if there was too little room.
     """
     n_features = columns.nominal.shape[0]
-    expand = rating == RATE_EXACT and layout != DENSE
-    size = statistics.shape[1]
-    if expand:
-        size = pad(n_labels) + pad(n_labels * (n_labels + 1) // 2)
-    k = n_labels if rating == RATE_EXACT else 0
-    scratch = np.empty(size), np.empty(size), np.empty((k, k)), np.empty(k)
-    whole, total, filled, missing = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    index = np.empty(weights.shape[0] + 1, dtype=np.int32)
-    value = np.empty(weights.shape[0] + 1)
-    marks = np.zeros(weights.shape[0], dtype=np.int8)
     n_rows = rows.shape[0]
+    weight = 0.0
+    for r in range(n_rows):
+        weight += weights[rows[r]]
+    _sum_sampled(statistics, rows, weights, -1, settings, workspace, workspace.whole)
     n_conditions = 0
     label = -1
-    best = 0.0
-    while n_conditions < max_conditions:
-        covered = rows[:n_rows]
-        whole_weight = sum_rows(layout, expand, n_labels, statistics, covered, weights, whole)
-        n_sampled = 0
-        for r in range(n_rows):
-            n_sampled += weights[covered[r]] > 0.0
-        if label >= 0:  # from now on only that label counts
-            size = 2
-            whole[0], whole[1] = whole[label], whole[statistics.shape[1] // 2 + label]
-        chosen = -1
-        operator, threshold, new_label = -1, 0.0, label
-        for feature in draw_features(seed, rule, n_conditions + 1, n_features, n_drawn_features):
-            m, n_missing = collect_column(columns, feature, weights, n_sampled, index, value)
-            if m < 2 or value[0] == value[m - 1]:
-                continue
-            total[:size] = whole[:size]
-            total_weight = whole_weight
-            if n_missing > 0:
-                missing[:size] = 0.0
-                for j in range(m, m + n_missing):
-                    n = index[j]
-                    total_weight -= weights[n]
-                    _add(rating, layout, n_labels, label, statistics[n], weights[n], missing[:size])
-                total[:size] -= missing[:size]
-            filled_weight = 0.0
-            filled[:size] = 0.0
-            for j in range(m):
-                if index[j] < 0:
-                    filled_weight = total_weight
-                    for i in range(m):
-                        n = index[i]
-                        if n >= 0:
-                            filled_weight -= weights[n]
-                            _add(rating, layout, n_labels, label, statistics[n], weights[n], filled[:size])
-                    filled[:size] = total[:size] - filled[:size]
-                    break
-            best, found_operator, found_threshold, found_label = sweep_column(
-                rating,
-                layout,
-                n_labels,
-                label,
-                columns.nominal[feature],
-                index[:m],
-                value[:m],
+    best = NOISE * weight
+    while n_conditions < settings.max_conditions:
+        chosen, operator, value = -1, -1, 0.0
+        for feature in draw_features(settings.seed, rule, n_conditions + 1, n_features, settings.n_drawn_features):
+            best, found, found_value = sweep_column(
+                columns,
+                feature,
                 statistics,
                 weights,
-                total[:size],
-                total_weight,
-                filled[:size],
-                filled_weight,
-                l2,
-                min_coverage,
+                rows[:n_rows],
+                weight,
+                label,
+                settings,
+                workspace,
                 best,
-                (scratch[0][:size], scratch[1][:size], scratch[2], scratch[3]),
             )
-            if found_operator >= 0:
-                chosen, operator, threshold, new_label = feature, found_operator, found_threshold, found_label
+            if found >= 0:
+                chosen, operator, value = feature, found, found_value
         if chosen < 0:
             break
-        if rating == RATE_SINGLE:
-            label = new_label
+        n_rows, weight = _narrow(
+            columns,
+            chosen,
+            operator,
+            value,
+            statistics,
+            rows[:n_rows],
+            weights,
+            label,
+            settings,
+            workspace,
+        )
+        if settings.rating == RATE_SINGLE and label < 0:  # the first condition fixes the label
+            label = find_best_label(settings.n_labels, workspace.whole, settings.l2)
+            width = statistics.shape[1] // 2
+            for r in range(n_rows):
+                n = rows[r]
+                workspace.pair[n, 0] = statistics[n, label]
+                workspace.pair[n, 1] = statistics[n, width + label]
+            workspace.whole[0], workspace.whole[1] = workspace.whole[label], workspace.whole[width + label]
         if n_conditions == body[0].shape[0]:
             body = (
                 np.append(body[0], np.empty_like(body[0])),
@@ -229,7 +617,6 @@ def refine_rule(
             )
         body[0][n_conditions] = chosen
         body[1][n_conditions] = operator
-        body[2][n_conditions] = threshold
+        body[2][n_conditions] = value
         n_conditions += 1
-        n_rows = narrow_rows(columns, chosen, operator, threshold, covered, weights, marks)
     return n_rows, n_conditions, label, body

@@ -7,6 +7,8 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 64-bit mixing function. NumPy's generators would need a Python object per draw, which compiled code cannot make.
 """
 
+from numbers import Integral
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -71,6 +73,6 @@ def count_features(max_features: str | int | float | None, n_features: int) -> i
         return n_features
     if max_features == "log2":
         return max(1, int(np.log2(max(n_features - 1, 1)) + 1))
-    if isinstance(max_features, float):
-        return max(1, int(max_features * n_features))
-    return min(int(max_features), n_features)
+    if isinstance(max_features, Integral):
+        return min(int(max_features), n_features)
+    return max(1, int(max_features * n_features))

@@ -13,8 +13,8 @@ layout              sections of a row               for
 ``DENSE``           g, lower triangle of H          all other losses
 ==================  ==============================  ================================================================
 
-Sums of rows have the layout of a row. Where the Hessian itself has to be summed (exact search, and the head of a
-finished rule), rows of the two outer layouts are *expanded* to ``DENSE`` while they are added.
+Sums of rows have the layout of a row. Y and the scores are padded in the same way; the padding of Y is 0, which makes
+all statistics there 0.
 """
 
 import numpy as np
@@ -22,18 +22,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic
+from pyboomer.simd import LANES, exp, larger, largest, load, splat, store, total, where_above
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
 Signs = NDArray[np.int8]
 
-LANES = 8  # float64 numbers in the widest vector register there is; sections are padded to a multiple of it
-
 DIAGONAL, OUTER_GRADIENT, OUTER, DENSE = range(4)
 LABEL_WISE, EXAMPLE_WISE, USER_DEFINED = range(3)  # which compiled update serves the loss
-
-# Sums may be taken in any order and products fused; NaN and infinity keep their meaning.
-REORDER = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True)
@@ -51,6 +47,7 @@ def choose_layout(loss: Loss, single: bool) -> int:
     return OUTER_GRADIENT if loss is example_wise_logistic else OUTER
 
 
+@njit(cache=True, nogil=True)
 def count_columns(layout: int, n_labels: int) -> int:
     """The length of a row of statistics, or of sums of them."""
     if layout == DENSE:
@@ -65,14 +62,13 @@ def choose_update(loss: Loss) -> int:
     return EXAMPLE_WISE if loss is example_wise_logistic else USER_DEFINED
 
 
-def write_statistics(loss: Loss, layout: int, Y: Signs, scores: Array, rows: Rows, statistics: Array) -> None:
-    """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4)."""
+def write_statistics(loss: Loss, layout: int, Y: Signs, scores: Array, rows: Rows, statistics: Array, k: int) -> None:
+    """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4); `k` is the number of labels."""
     update = choose_update(loss)
     if update != USER_DEFINED:
-        update_statistics(update, layout, Y, scores, rows, statistics)
+        update_statistics(update, layout, Y, scores, rows, statistics, 0, pad(k))
         return
-    g, *curvature = loss.checked_derivatives(Y[rows].astype(np.float64), scores[rows])
-    k = Y.shape[1]
+    g, *curvature = loss.checked_derivatives(Y[rows, :k].astype(np.float64), scores[rows, :k])
     width = pad(k)
     statistics[rows, :k] = g
     if layout == DENSE:
@@ -88,73 +84,99 @@ def write_statistics(loss: Loss, layout: int, Y: Signs, scores: Array, rows: Row
             statistics[rows, 2 * width : 2 * width + k] = curvature[1]
 
 
-@njit(cache=True, nogil=True)
-def update_statistics(update: int, layout: int, Y: Signs, scores: Array, rows: Rows, statistics: Array) -> None:
-    """Compute the statistics of some examples anew, for the built-in losses."""
-    k_labels = Y.shape[1]
-    width = pad(k_labels)
+@njit(cache=True, nogil=True, error_model="numpy")
+def update_statistics(
+    update: int, layout: int, Y: Signs, scores: Array, rows: Rows, statistics: Array, first: int, last: int
+) -> None:
+    """Compute the statistics of some examples anew, for the built-in losses.
+
+    Labels `first` to `last` - 1, whole vectors, are the ones whose scores have changed. The padding of `Y` is 0, and so
+    are the statistics there.
+    """
+    width = scores.shape[1]
+    size = statistics.shape[1]
+    zero = splat(0.0)
     for r in range(rows.shape[0]):
         n = rows[r]
         if update == LABEL_WISE:
-            for k in range(k_labels):
-                y = Y[n, k]
-                e = np.exp(-abs(scores[n, k]))
+            for k in range(first, last, LANES):
+                y = load(Y, n * width + k)
+                margin = y * load(scores, n * width + k)
+                e = exp(where_above(margin, zero, zero - margin, margin))  # exp(-|f|)
                 p = 1.0 / (1.0 + e)  # logistic(|f|)
-                q = e / (1.0 + e)
-                statistics[n, k] = -y * (q if y * scores[n, k] > 0 else p)
-                statistics[n, width + k] = p * q
+                q = e * p
+                store(statistics, n * size + k, (zero - y) * where_above(margin, zero, q, p))
+                store(statistics, n * size + width + k, y * y * p * q)
         else:
-            shift = 0.0
-            for k in range(k_labels):
-                shift = max(shift, -Y[n, k] * scores[n, k])
-            total = np.exp(-shift)
-            for k in range(k_labels):
-                e = np.exp(-Y[n, k] * scores[n, k] - shift)
-                statistics[n, k] = e
-                total += e
-            for k in range(k_labels):
-                p = statistics[n, k] / total
-                statistics[n, k] = -Y[n, k] * p
-                statistics[n, width + k] = p * (1.0 - p) if layout == DIAGONAL else p
+            most = zero
+            for k in range(0, width, LANES):
+                exponent = zero - load(Y, n * width + k) * load(scores, n * width + k)
+                store(statistics, n * size + k, exponent)
+                most = larger(most, exponent)
+            shift = largest(most)
+            sums = zero
+            for k in range(0, width, LANES):
+                y = load(Y, n * width + k)
+                e = y * y * exp(load(statistics, n * size + k) - shift)
+                store(statistics, n * size + k, e)
+                sums = sums + e
+            scale = 1.0 / (np.exp(-shift) + total(sums))
+            for k in range(0, width, LANES):
+                p = load(statistics, n * size + k) * scale
+                store(statistics, n * size + k, (zero - load(Y, n * width + k)) * p)
+                store(statistics, n * size + width + k, p * (1.0 - p) if layout == DIAGONAL else p)
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
-def add_row(row: Array, weight: float, sums: Array) -> None:
-    """Add a weighted row of statistics to sums of the same layout."""
-    for start in range(0, sums.shape[0], LANES):
-        for s in range(start, start + LANES):
-            sums[s] += weight * row[s]
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
+    """Add a rule's head to the scores of the examples it covers; labels `first` to `last` - 1, whole vectors."""
+    width = scores.shape[1]
+    for k in range(first, last, LANES):
+        change = load(head, k)
+        for r in range(rows.shape[0]):
+            position = rows[r] * width + k
+            store(scores, position, load(scores, position) + change)
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
-def add_expanded_row(layout: int, n_labels: int, row: Array, weight: float, sums: Array) -> None:
-    """Add a weighted row of one of the outer layouts to dense sums: H = diag(a) - b b^T."""
-    width = pad(n_labels)
-    b = row[2 * width :] if layout == OUTER else row
-    position = width
-    for k in range(n_labels):
-        sums[k] += weight * row[k]
-        scaled = weight * b[k]
-        for j in range(k + 1):
-            sums[position + j] -= scaled * b[j]
-        position += k + 1
-        sums[position - 1] += weight * row[width + k]
-
-
-@njit(cache=True, nogil=True)
-def sum_rows(
-    layout: int, expand: bool, n_labels: int, statistics: Array, rows: Rows, weights: Array, sums: Array
-) -> float:
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
     """Sum the statistics of the covered examples (Alg. 2, line 1); returns the sum of their weights."""
-    sums[:] = 0.0
-    total = 0.0
+    size = sums.shape[0]
+    for s in range(0, size, 2 * LANES):  # two vectors at a time; an odd last one is done twice
+        other = s + LANES if s + LANES < size else s
+        first = splat(0.0)
+        second = splat(0.0)
+        for r in range(rows.shape[0]):
+            n = rows[r]
+            first = first + weights[n] * load(statistics, n * size + s)
+            second = second + weights[n] * load(statistics, n * size + other)
+        store(sums, s, first)
+        store(sums, other, second)
+    weight = 0.0
     for r in range(rows.shape[0]):
-        n = rows[r]
-        weight = weights[n]
-        if weight > 0.0:
-            total += weight
-            if expand:
-                add_expanded_row(layout, n_labels, statistics[n], weight, sums)
-            else:
-                add_row(statistics[n], weight, sums)
-    return total
+        weight += weights[rows[r]]
+    return weight
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_hessians(layout: int, n_labels: int, statistics: Array, rows: Rows, weights: Array, A: Array) -> None:
+    """Sum the Hessians diag(a_n) - b_n b_n^T of the covered examples: the lower triangle, in rows of whole vectors."""
+    size = statistics.shape[1]
+    width = pad(n_labels)
+    section = 2 * width if layout == OUTER else 0
+    for i in range(n_labels):
+        for j in range(0, i + 1, 2 * LANES):
+            other = j + LANES if j + LANES <= i else j
+            first = splat(0.0)
+            second = splat(0.0)
+            for r in range(rows.shape[0]):
+                start = rows[r] * size + section
+                b = weights[rows[r]] * statistics[rows[r], section + i]
+                first = first - b * load(statistics, start + j)
+                second = second - b * load(statistics, start + other)
+            store(A, i * width + j, first)
+            store(A, i * width + other, second)
+        diagonal = 0.0
+        for r in range(rows.shape[0]):
+            diagonal += weights[rows[r]] * statistics[rows[r], width + i]
+        A[i, i] += diagonal

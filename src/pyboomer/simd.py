@@ -1,0 +1,241 @@
+"""A vector is eight float64 numbers that the CPU handles as one: its widest registers hold as many.
+
+Loops over labels are short, and compilers rarely make vector code of short loops. So compiled code that has to be fast
+says what it wants: `load` eight numbers, add, multiply or divide them, `store` them, take their `total`. Numba compiles
+this to one instruction each where the CPU has 512-bit registers, to two or four elsewhere. With
+``NUMBA_DISABLE_JIT=1`` the same code runs on small NumPy arrays.
+
+Vectors are read from and written to flat positions of C-contiguous arrays, whatever their dimensions.
+"""
+
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+LANES = 8
+_FLAGS = ("contract", "nsz")  # products may be fused with sums; NaN and infinity keep their meaning
+_DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
+_INTEGERS = ir.VectorType(ir.IntType(64), LANES)
+
+
+class VectorType(types.Type):
+    """Numba's type of a vector."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Vector")
+
+
+VECTOR = VectorType()
+
+
+@register_model(VectorType)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _DOUBLES)
+
+
+def _constant(value: float) -> ir.Constant:
+    return ir.Constant(_DOUBLES, [value] * LANES)
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [position])
+
+
+@intrinsic
+def _load(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        element = context.get_value_type(signature.args[0].dtype)
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        wide = builder.bitcast(pointer, ir.VectorType(element, LANES).as_pointer())
+        loaded = builder.load(wide, align=signature.args[0].dtype.bitwidth // 8)
+        return builder.sitofp(loaded, _DOUBLES) if isinstance(element, ir.IntType) else loaded
+
+    return VECTOR(array, types.intp), generate
+
+
+@intrinsic
+def _store(typing_context: Any, array: Any, position: Any, vector: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
+        builder.store(args[2], builder.bitcast(pointer, _DOUBLES.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, VECTOR), generate
+
+
+@intrinsic
+def _splat(typing_context: Any, value: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        one = builder.insert_element(ir.Constant(_DOUBLES, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return builder.shuffle_vector(one, ir.Constant(_DOUBLES, ir.Undefined), mask)
+
+    return VECTOR(types.float64), generate
+
+
+def _binary(name: str) -> Any:
+    @intrinsic
+    def operation(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+            return getattr(builder, name)(*args, flags=_FLAGS)
+
+        return VECTOR(VECTOR, VECTOR), generate
+
+    return operation
+
+
+def _call(builder: Any, name: str, result: Any, args: list[Any], flags: tuple[str, ...] = ()) -> Any:
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [a.type for a in args]), name)
+    return builder.call(function, args, fastmath=flags)
+
+
+@intrinsic
+def _total(typing_context: Any, vector: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        zero = ir.Constant(ir.DoubleType(), 0.0)
+        return _call(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", ir.DoubleType(), [zero, args[0]], ("reassoc",))
+
+    return types.float64(VECTOR), generate
+
+
+@intrinsic
+def _largest(typing_context: Any, vector: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return _call(builder, f"llvm.vector.reduce.fmax.v{LANES}f64", ir.DoubleType(), [args[0]])
+
+    return types.float64(VECTOR), generate
+
+
+@intrinsic
+def _larger(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return VECTOR(VECTOR, VECTOR), generate
+
+
+@intrinsic
+def _where_above(typing_context: Any, a: Any, limit: Any, value: Any, otherwise: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
+
+    return VECTOR(VECTOR, VECTOR, VECTOR, VECTOR), generate
+
+
+@intrinsic
+def count_trailing_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+    """The position of the lowest bit that is set in a 64-bit word other than 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        function = ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(1)])
+        cttz = cgutils.get_or_insert_function(builder.module, function, "llvm.cttz.i64")
+        return builder.call(cttz, [args[0], ir.Constant(ir.IntType(1), 1)])
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def _power_of_two(typing_context: Any, shifted: Any) -> Any:  # noqa: ARG001
+    """2^n, where n is what the last bits of n + 1.5 * 2^52 hold: moved to the place of the exponent."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        bits = builder.bitcast(args[0], _INTEGERS)
+        exponent = builder.add(bits, ir.Constant(_INTEGERS, [1023] * LANES))
+        return builder.bitcast(builder.shl(exponent, ir.Constant(_INTEGERS, [52] * LANES)), _DOUBLES)
+
+    return VECTOR(VECTOR), generate
+
+
+_OPERATIONS = {
+    operator.add: _binary("fadd"),
+    operator.sub: _binary("fsub"),
+    operator.mul: _binary("fmul"),
+    operator.truediv: _binary("fdiv"),
+}
+
+
+def _define(symbol: Any, operation: Any) -> None:
+    @overload(symbol, strict=False)  # the lambdas have no annotations
+    def choose(a: Any, b: Any) -> Any:
+        if a is VECTOR and b is VECTOR:
+            return lambda a, b: operation(a, b)
+        if a is VECTOR and isinstance(b, types.Number):
+            return lambda a, b: operation(a, _splat(b))
+        if b is VECTOR and isinstance(a, types.Number):
+            return lambda a, b: operation(_splat(a), b)
+        return None
+
+
+for _symbol, _operation in _OPERATIONS.items():
+    _define(_symbol, _operation)
+
+if config.DISABLE_JIT:
+
+    def load(array: Any, position: int) -> Any:
+        return array.reshape(-1)[position : position + LANES].astype(np.float64)
+
+    def store(array: Any, position: int, vector: Any) -> None:
+        array.reshape(-1)[position : position + LANES] = vector
+
+    def splat(value: float) -> Any:
+        return np.full(LANES, value)
+
+    total, largest, larger = np.sum, np.max, np.maximum
+
+    def where_above(a: Any, limit: Any, value: Any, otherwise: Any) -> Any:
+        return np.where(a > limit, value, otherwise)
+
+    def power_of_two(shifted: Any) -> Any:
+        return 2.0 ** (shifted - _ROUND)
+
+else:
+    load, store, splat, total, largest, larger, where_above, power_of_two = (
+        _load,
+        _store,
+        _splat,
+        _total,
+        _largest,
+        _larger,
+        _where_above,
+        _power_of_two,
+    )
+
+# exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2; ln 2 is split in two numbers, so that r is exact
+_ROUND = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the last bits
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exp(x: Any) -> Any:
+    """The exponential of each number, for numbers up to 0; exact to about one unit in the last place.
+
+    LLVM has no vector exponential without a further library. Below -708 the result stays at exp(-708).
+    """
+    x = larger(x, splat(-708.0))
+    shifted = x * _LOG2_E + _ROUND
+    n = shifted - _ROUND
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    p = splat(1.6059043836821613e-10)  # Taylor's series: 1 / 13!
+    p = p * r + 2.08767569878681e-09
+    p = p * r + 2.505210838544172e-08
+    p = p * r + 2.755731922398589e-07
+    p = p * r + 2.755731922398589e-06
+    p = p * r + 2.48015873015873e-05
+    p = p * r + 1.984126984126984e-04
+    p = p * r + 1.388888888888889e-03
+    p = p * r + 8.333333333333333e-03
+    p = p * r + 4.166666666666666e-02
+    p = p * r + 1.666666666666667e-01
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * power_of_two(shifted)
