@@ -20,6 +20,7 @@ from pyboomer.refinement import (
     RATE_EXACT,
     RATE_SINGLE,
     Settings,
+    grow,
     make_workspace,
     refine_rule,
 )
@@ -46,9 +47,7 @@ class Chunk(NamedTuple):
     """Rules in flat arrays: conditions, heads and facts, as in `rules.RuleEnsemble`."""
 
     n_conditions: NDArray[np.int64]
-    features: NDArray[np.int32]
-    operators: NDArray[np.int8]
-    values: Array
+    conditions: Array  # feature, operator and value of each
     labels: NDArray[np.int32]  # of single-label heads; -1 for multi-label heads
     scores: Array  # (rules, K), or (rules, 1) for single-label heads
     coverage: Array
@@ -95,14 +94,12 @@ def learn_rules(
     n_labels = settings.n_labels
     single = settings.rating == RATE_SINGLE
     n_conditions = np.zeros(count, dtype=np.int64)
-    features = np.empty(8 * count, dtype=np.int32)
-    operators = np.empty(8 * count, dtype=np.int8)
-    values = np.empty(8 * count)
+    conditions = np.empty((8 * count, 3))
     labels = np.full(count, -1, dtype=np.int32)
     heads = np.empty((count, 1 if single else n_labels))
     coverage = np.empty(count)
     gain = np.empty(count)
-    body = np.empty(8, dtype=np.int32), np.empty(8, dtype=np.int8), np.empty(8)
+    body = np.empty((8, 3))
     weights = np.empty(n + 1)
     rows = np.empty(n, dtype=np.int32)
     head = np.zeros(scores.shape[1])
@@ -112,9 +109,11 @@ def learn_rules(
     for t in range(count):
         if settings.bootstrap:
             draw_bootstrap(settings.seed, first + t, weights[:n])  # line 5
-            weights[:n] *= sample_weight
+            for r in range(n):
+                weights[r] *= sample_weight[r]
         else:
-            weights[:n] = sample_weight
+            for r in range(n):
+                weights[r] = sample_weight[r]
         n_sampled = _sort_by_weight(weights[:n], rows)
         n_rows, size, label, body = refine_rule(  # line 6
             columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
@@ -122,16 +121,19 @@ def learn_rules(
         n_others = n - n_sampled
         others = rows[n_sampled:]
         for c in range(size):
+            feature, operator = np.int64(body[c, 0]), np.int64(body[c, 1])
             n_others = narrow_rows(
-                columns, body[0][c], body[1][c], body[2][c], others[:n_others], workspace.examples, workspace.marks
+                columns, feature, operator, body[c, 2], others[:n_others], workspace.examples, workspace.marks
             )
-        rows[n_rows : n_rows + n_others] = others[:n_others]
+        for r in range(n_others):
+            rows[n_rows + r] = others[r]
         n_rows += n_others
         covered = rows[:n_rows]
         gain[t], label, coverage[t] = fit_head(  # line 7
             settings.layout, statistics, covered, sample_weight, settings.l2, single, label, head[:n_labels]
         )
-        head *= settings.learning_rate  # line 8
+        for k in range(n_labels):
+            head[k] *= settings.learning_rate  # line 8
         begin, end = 0, scores.shape[1]
         if single:
             labels[t] = label
@@ -139,22 +141,20 @@ def learn_rules(
             begin = label // LANES * LANES
             end = begin + LANES
         else:
-            heads[t] = head[:n_labels]
+            for k in range(n_labels):
+                heads[t, k] = head[k]
         add_scores_to_rows(scores, covered, head, begin, end)
         if settings.update != USER_DEFINED:  # line 4 of the next round
             update_statistics(settings.update, settings.layout, Y, scores, covered, statistics, begin, end)
 
-        if used + size > features.shape[0]:
-            room = np.empty(max(features.shape[0], size))
-            features = np.append(features, room.astype(np.int32))
-            operators = np.append(operators, room.astype(np.int8))
-            values = np.append(values, room)
-        features[used : used + size] = body[0][:size]
-        operators[used : used + size] = body[1][:size]
-        values[used : used + size] = body[2][:size]
+        while used + size > conditions.shape[0]:
+            conditions = grow(conditions)
+        for c in range(size):
+            for i in range(3):
+                conditions[used + c, i] = body[c, i]
         n_conditions[t] = size
         used += size
-    chunk = Chunk(n_conditions, features[:used], operators[:used], values[:used], labels, heads, coverage, gain)
+    chunk = Chunk(n_conditions, conditions[:used], labels, heads, coverage, gain)
     return chunk, rows[:n_rows].copy()
 
 
@@ -228,9 +228,7 @@ class Booster:
         self.chunks = [
             Chunk(
                 n_conditions=np.zeros(1, dtype=np.int64),
-                features=np.empty(0, dtype=np.int32),
-                operators=np.empty(0, dtype=np.int8),
-                values=np.empty(0),
+                conditions=np.empty((0, 3)),
                 labels=np.full(1, -1, dtype=np.int32),
                 scores=default[None],
                 coverage=np.array([coverage]),
@@ -274,11 +272,13 @@ class Booster:
         def join(name: str) -> NDArray[Any]:
             return np.concatenate([getattr(chunk, name).ravel() for chunk in self.chunks])
 
+        features, operators, values = join("conditions").reshape(-1, 3).T
+
         return RuleEnsemble(
             condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
-            condition_features=join("features"),
-            condition_operators=join("operators"),
-            condition_values=join("values"),
+            condition_features=features.astype(np.int32),
+            condition_operators=operators.astype(np.int8),
+            condition_values=values,
             head_offsets=np.append(0, np.cumsum(np.concatenate(lengths))),
             head_labels=np.concatenate(labels),
             head_scores=join("scores"),

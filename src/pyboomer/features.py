@@ -217,7 +217,8 @@ def narrow_rows(
             kept += (marks[n] == 2) | ((marks[n] == 0) & otherwise)
         for e in range(start, end):
             marks[columns.example[e]] = 0
-    rows[kept:] = dropped[: rows.shape[0] - kept]
+    for r in range(kept, rows.shape[0]):
+        rows[r] = dropped[r - kept]
     return kept
 
 

@@ -129,7 +129,7 @@ def _rate_vectors(
     outside: Array,
     weight: Array,
 ) -> None:
-    """Add one or two vectors of labels, from `start` on, to the ratings. The flags are known when this is compiled.
+    """Add one or two vectors of labels, from `start` on, to the ratings; `two` is known when this is compiled.
 
     One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
     """
@@ -182,7 +182,7 @@ def _rate_vectors(
             w = 0.0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(cache=True, nogil=True)
 def _rate_labels(
     largest_term: bool,
     restart: bool,
@@ -196,11 +196,12 @@ def _rate_labels(
     outside: Array,
     weight: Array,
 ) -> None:
-    """q = sum_k g_k^2 / (h_k + l2), or its largest term, over the examples that meet a condition and over the others."""
-    inside[: ends.shape[0]] = 0.0
-    outside[: ends.shape[0]] = 0.0
+    """q = sum_k g_k^2 / (h_k + l2), or its largest term: of the examples that meet a condition, and of the others."""
+    for run in range(ends.shape[0]):
+        inside[run] = 0.0
+        outside[run] = 0.0
     width = statistics.shape[1] // 2
-    k = 0
+    k = np.int64(0)
     while k + 2 * LANES <= width:
         _rate_vectors(
             True, largest_term, restart, k, examples, ends, statistics, weights, totals, l2, inside, outside, weight
@@ -210,31 +211,6 @@ def _rate_labels(
         _rate_vectors(
             False, largest_term, restart, k, examples, ends, statistics, weights, totals, l2, inside, outside, weight
         )
-
-
-@njit(cache=True, nogil=True)
-def _rate_by_sums(
-    largest_term: bool,
-    restart: bool,
-    examples: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    statistics: Array,
-    weights: Array,
-    totals: Array,
-    l2: float,
-    inside: Array,
-    outside: Array,
-    weight: Array,
-) -> None:
-    """`_rate_labels`, compiled for each case."""
-    if largest_term and restart:
-        _rate_labels(True, True, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
-    elif largest_term:
-        _rate_labels(True, False, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
-    elif restart:
-        _rate_labels(False, True, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
-    else:
-        _rate_labels(False, False, examples, ends, statistics, weights, totals, l2, inside, outside, weight)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -315,7 +291,8 @@ def _rate_by_solving(
         while j <= ends[run]:
             n = examples[j]
             if n == weights.shape[0] - 1:
-                sums += workspace.filled
+                for s in range(sums.shape[0]):
+                    sums[s] += workspace.filled[s]
             else:
                 _add_example(settings, statistics, n, weights[n], sums)
             w += weights[n]
@@ -393,7 +370,8 @@ def sweep_column(
         return best, -1, 0.0
     size = 2 if label >= 0 else workspace.whole.shape[0]
     sums = workspace.total[:size]
-    sums[:] = workspace.whole[:size]
+    for s in range(size):
+        sums[s] = workspace.whole[s]
     total_weight = whole_weight
     if n_missing > 0:
         total_weight -= _subtract_entries(
@@ -402,13 +380,15 @@ def sweep_column(
     if has_fill:  # the sums of these examples are what the others leave of the total
         n_examples = weights.shape[0] - 1
         filled = workspace.filled[:size]
-        filled[:] = sums
+        for s in range(size):
+            filled[s] = sums[s]
         w = total_weight - _subtract_entries(examples[:m], statistics, weights, label, settings, workspace, filled)
         weights[n_examples] = w
-        if label >= 0:
-            workspace.pair[n_examples] = filled / w
-        elif settings.rating != RATE_EXACT:
-            statistics[n_examples] = filled / w
+        for s in range(size):
+            if label >= 0:
+                workspace.pair[n_examples, s] = filled[s] / w
+            elif settings.rating != RATE_EXACT:
+                statistics[n_examples, s] = filled[s] / w
 
     nominal = columns.nominal[feature]
     n_runs = _find_runs(values[:m], workspace.ends)
@@ -432,7 +412,7 @@ def sweep_column(
     elif settings.rating == RATE_EXACT or settings.layout == OUTER:
         _rate_by_solving(settings, nominal, examples, ends, statistics, weights, total_weight, workspace)
     else:
-        _rate_by_sums(
+        _rate_labels(
             settings.rating == RATE_SINGLE,
             nominal,
             examples,
@@ -545,33 +525,45 @@ def _narrow(
 
 
 @njit(cache=True, nogil=True)
+def grow(conditions: Array) -> Array:
+    """The same conditions with room for as many more."""
+    larger = np.empty((2 * conditions.shape[0], 3))
+    for c in range(conditions.shape[0]):
+        for i in range(3):
+            larger[c, i] = conditions[c, i]
+    return larger
+
+
+@njit(cache=True, nogil=True)
 def refine_rule(
     columns: Columns,
     statistics: Array,
     weights: Array,
     rows: NDArray[np.int32],
-    body: tuple[NDArray[np.int32], NDArray[np.int8], Array],
+    body: Array,
     rule: int,
     settings: Settings,
     workspace: Workspace,
-) -> tuple[int, int, int, tuple[NDArray[np.int32], NDArray[np.int8], Array]]:
+) -> tuple[int, int, np.int64, Array]:
     """Learn the body of a rule on a sample of the examples: the `rows` of positive weight.
 
-    The rows that the body covers are left in the first places. Statistics and weights have one row more than there are
+    `body` receives a condition per row: feature, operator and value. The rows that it covers are left in the first
+    places. Statistics and weights have one row more than there are
     examples, as scratch. Returns the numbers of covered rows and of conditions, the label of a single-label head
     (-1 if the body is empty) and the body, grown if there was too little room.
     """
+    none = np.int64(-1)  # a plain -1 would be a type of its own to Numba, and double what it compiles
     n_features = columns.nominal.shape[0]
     n_rows = rows.shape[0]
     weight = 0.0
     for r in range(n_rows):
         weight += weights[rows[r]]
-    _sum_sampled(statistics, rows, weights, -1, settings, workspace, workspace.whole)
+    _sum_sampled(statistics, rows, weights, none, settings, workspace, workspace.whole)
     n_conditions = 0
-    label = -1
+    label = none
     best = NOISE * weight
     while n_conditions < settings.max_conditions:
-        chosen, operator, value = -1, -1, 0.0
+        chosen, operator, value = none, none, 0.0
         for feature in draw_features(settings.seed, rule, n_conditions + 1, n_features, settings.n_drawn_features):
             best, found, found_value = sweep_column(
                 columns,
@@ -609,14 +601,8 @@ def refine_rule(
                 workspace.pair[n, 0] = statistics[n, label]
                 workspace.pair[n, 1] = statistics[n, width + label]
             workspace.whole[0], workspace.whole[1] = workspace.whole[label], workspace.whole[width + label]
-        if n_conditions == body[0].shape[0]:
-            body = (
-                np.append(body[0], np.empty_like(body[0])),
-                np.append(body[1], np.empty_like(body[1])),
-                np.append(body[2], np.empty_like(body[2])),
-            )
-        body[0][n_conditions] = chosen
-        body[1][n_conditions] = operator
-        body[2][n_conditions] = value
+        if n_conditions == body.shape[0]:
+            body = grow(body)
+        body[n_conditions, 0], body[n_conditions, 1], body[n_conditions, 2] = chosen, operator, value
         n_conditions += 1
     return n_rows, n_conditions, label, body

@@ -60,11 +60,17 @@ def draw_features(seed: int, rule: int, step: int, n_features: int, size: int) -
     if size >= n_features:
         return features
     z = _start_stream(seed, rule, step)
-    for i in range(size):  # the first `size` places of a Fisher-Yates shuffle
+    drawn = np.empty(size, dtype=np.int64)
+    for i in range(size):  # the first `size` places of a Fisher-Yates shuffle, each put in its place
         z += _GOLDEN
         j = i + _below(z, n_features - i)
         features[i], features[j] = features[j], features[i]
-    return np.sort(features[:size])
+        place = i
+        while place > 0 and drawn[place - 1] > features[i]:
+            drawn[place] = drawn[place - 1]
+            place -= 1
+        drawn[place] = features[i]
+    return drawn
 
 
 def count_features(max_features: str | int | float | None, n_features: int) -> int:
