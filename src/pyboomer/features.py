@@ -48,7 +48,7 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
     if sp.issparse(X):
         X = encode(X.tocsc(), categories)
         for feature, values in categories.items():
-            fill[feature] = _code_of_zero(values)
+            fill[feature] = code_of_zero(values)
         column = np.repeat(np.arange(n_features), np.diff(X.indptr))
         order = np.lexsort((X.data, column))  # NaN sorts last
         value = np.ascontiguousarray(X.data[order], dtype=np.float64)
@@ -144,8 +144,8 @@ def _collect_few(
     """`collect_column` for a dense column and few examples: mark their places, then read the marks."""
     one = np.uint64(1)
     for r in range(rows.shape[0]):
-        p = np.uint64(columns.position[feature, rows[r]])
-        bits[p >> np.uint64(6)] |= one << (p & np.uint64(63))
+        place = np.uint64(columns.position[feature, rows[r]])
+        bits[place >> np.uint64(6)] |= one << (place & np.uint64(63))
     start = columns.start[feature]
     present = columns.present[feature]
     m = 0
@@ -258,7 +258,8 @@ def encode_values(column: Array, values: Array) -> Array:
     return np.where(np.isnan(column), np.nan, np.where(seen, codes, float(len(values))))
 
 
-def _code_of_zero(values: tuple[Any, ...]) -> float:
+def code_of_zero(values: tuple[Any, ...]) -> float:
+    """The code of the zeros that a sparse X does not store."""
     return float(encode_values(np.zeros(1), np.asarray(values, dtype=np.float64))[0])
 
 

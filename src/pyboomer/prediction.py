@@ -10,6 +10,7 @@ calibrated than exp(-loss), which for the example-wise logistic loss is far too 
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,90 +18,208 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from pyboomer.features import Matrix, encode, meets
+from pyboomer.features import ABOVE, AT_MOST, EQUAL, Matrix, code_of_zero, encode, meets
 from pyboomer.heads import TIE
 from pyboomer.losses import Loss, example_wise_logistic
 from pyboomer.rules import RuleEnsemble
+from pyboomer.simd import LANES, at_most, count_trailing_zeros, equal, load, splat
 
 Array = NDArray[np.float64]
 Vectors = NDArray[np.uint8]
 
-BLOCK_ROWS = 1024  # examples scored at once: what is dense of a sparse X at a time, and a thread's share of the work
+BLOCK = 64  # examples scored at once: a bit of a word for each
+PART = 4096  # examples of a compiled call: a thread's share of the work
 BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array of decoding: 32 MB
 CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum would lose those of the other labels
 
 
+class FlatRules(NamedTuple):
+    """The arrays of a `RuleEnsemble`, for compiled code."""
+
+    condition_offsets: NDArray[np.int64]
+    condition_features: NDArray[np.int32]
+    condition_operators: NDArray[np.int8]
+    condition_values: Array
+    head_offsets: NDArray[np.int64]
+    head_labels: NDArray[np.int32]
+    head_scores: Array
+
+
 @njit(cache=True, nogil=True)
-def _add_scores(
-    X: Array,
-    condition_offsets: NDArray[np.int64],
-    condition_features: NDArray[np.int32],
-    condition_operators: NDArray[np.int8],
-    condition_values: Array,
-    head_offsets: NDArray[np.int64],
-    head_labels: NDArray[np.int32],
-    head_scores: Array,
-    scores: Array,
+def _find_present(block: Array, feature: int) -> np.uint64:
+    """Which of the 64 examples of a block have a value: a bit for each."""
+    present = np.uint64(0)
+    for n in range(0, BLOCK, LANES):
+        x = load(block, feature * BLOCK + n)
+        present |= equal(x, x) << np.uint64(n)
+    return present
+
+
+@njit(cache=True, nogil=True)
+def _meet(block: Array, feature: int, operator: int, value: float, present: np.uint64) -> np.uint64:
+    """Which of the 64 examples of a block meet a condition: a bit for each. A missing value meets none."""
+    limit = splat(value)
+    start = feature * BLOCK
+    met = np.uint64(0)
+    if operator <= ABOVE:
+        for n in range(0, BLOCK, LANES):
+            met |= at_most(load(block, start + n), limit) << np.uint64(n)
+    else:
+        for n in range(0, BLOCK, LANES):
+            met |= equal(load(block, start + n), limit) << np.uint64(n)
+    negated = np.uint64(0) - np.uint64(operator & 1)  # no branch: > and != are as frequent as <= and ==
+    return (met ^ negated) & present
+
+
+@njit(cache=True, nogil=True)
+def _score_block(
+    block: Array, present: NDArray[np.uint64], varied: NDArray[np.bool_], n_rows: int, rules: FlatRules, scores: Array
 ) -> None:
+    """Add the scores of up to 64 examples; `block` holds a row per feature, a column per example.
+
+    Only the features marked as `varied` are looked at example by example; of the others, all hold the same value.
+    """
+    everyone = ~np.uint64(0) >> np.uint64(BLOCK - n_rows)
     n_labels = scores.shape[1]
-    for n in range(X.shape[0]):
-        for t in range(condition_offsets.shape[0] - 1):
-            covered = True
-            for c in range(condition_offsets[t], condition_offsets[t + 1]):
-                if not meets(X[n, condition_features[c]], condition_operators[c], condition_values[c]):
-                    covered = False
-                    break
-            if not covered:
-                continue
-            start = head_offsets[t]
-            length = head_offsets[t + 1] - start
+    for t in range(rules.condition_offsets.shape[0] - 1):
+        covered = everyone
+        for c in range(rules.condition_offsets[t], rules.condition_offsets[t + 1]):
+            f = rules.condition_features[c]
+            if varied[f]:
+                covered &= _meet(block, f, rules.condition_operators[c], rules.condition_values[c], present[f])
+            elif not meets(block[f, 0], rules.condition_operators[c], rules.condition_values[c]):
+                covered = np.uint64(0)
+            if covered == np.uint64(0):
+                break
+        start = rules.head_offsets[t]
+        length = rules.head_offsets[t + 1] - start
+        while covered != np.uint64(0):
+            n = count_trailing_zeros(covered)
+            covered &= covered - np.uint64(1)
             if length == n_labels:
                 for k in range(n_labels):
-                    scores[n, k] += head_scores[start + k]
+                    scores[n, k] += rules.head_scores[start + k]
             else:
                 for h in range(start, start + length):
-                    scores[n, head_labels[h]] += head_scores[h]
+                    scores[n, rules.head_labels[h]] += rules.head_scores[h]
+
+
+@njit(cache=True, nogil=True)
+def _score_dense(X: Array, features: NDArray[np.int64], rules: FlatRules, scores: Array) -> None:
+    """Add the scores of the rows of a dense X, of which some features are used, 64 rows at a time."""
+    block = np.zeros((features.shape[0], BLOCK))
+    present = np.empty(features.shape[0], dtype=np.uint64)
+    varied = np.ones(features.shape[0], dtype=np.bool_)
+    for start in range(0, X.shape[0], BLOCK):
+        n_rows = min(BLOCK, X.shape[0] - start)
+        for n in range(n_rows):
+            for f in range(features.shape[0]):
+                block[f, n] = X[start + n, features[f]]
+        for f in range(features.shape[0]):
+            present[f] = _find_present(block, f)
+        _score_block(block, present, varied, n_rows, rules, scores[start : start + n_rows])
+
+
+@njit(cache=True, nogil=True)
+def _score_sparse(
+    indptr: NDArray[np.int64], indices: NDArray[np.int64], data: Array, fill: Array, rules: FlatRules, scores: Array
+) -> None:
+    """Add the scores of the rows of a sparse X (CSR), 64 rows at a time; no more than that is ever dense."""
+    block = np.empty((fill.shape[0], BLOCK))
+    for f in range(fill.shape[0]):
+        for n in range(BLOCK):
+            block[f, n] = fill[f]
+    present = np.empty(fill.shape[0], dtype=np.uint64)
+    varied = np.zeros(fill.shape[0], dtype=np.bool_)
+    for start in range(0, scores.shape[0], BLOCK):
+        n_rows = min(BLOCK, scores.shape[0] - start)
+        first, last = indptr[start], indptr[start + n_rows]
+        for n in range(n_rows):
+            for e in range(indptr[start + n], indptr[start + n + 1]):
+                block[indices[e], n] = data[e]
+        for e in range(first, last):
+            if not varied[indices[e]]:
+                varied[indices[e]] = True
+                present[indices[e]] = _find_present(block, indices[e])
+        _score_block(block, present, varied, n_rows, rules, scores[start : start + n_rows])
+        for n in range(n_rows):
+            for e in range(indptr[start + n], indptr[start + n + 1]):
+                block[indices[e], n] = fill[indices[e]]
+                varied[indices[e]] = False
+
+
+@njit(cache=True, nogil=True)
+def _order_conditions(
+    offsets: NDArray[np.int64],
+    features: NDArray[np.int32],
+    operators: NDArray[np.int8],
+    values: Array,
+    fill: Array,
+    new_offsets: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> None:
+    """The conditions to test, rule by rule: of several on a feature with the same operator, the tightest is enough.
+
+    Those that the fill value of a sparse X does not meet come first: they leave the fewest examples.
+    """
+    used = 0
+    for t in range(offsets.shape[0] - 1):
+        for fill_meets in range(2):
+            for c in range(offsets[t], offsets[t + 1]):
+                f, operator, value = features[c], operators[c], values[c]
+                if meets(fill[f], operator, value) != (fill_meets == 1):
+                    continue
+                tightest = True
+                for other in range(offsets[t], offsets[t + 1]):
+                    if features[other] == f and operators[other] == operator and other != c:
+                        closer = values[other] < value if operator == AT_MOST else values[other] > value
+                        tightest &= operator >= EQUAL or not (closer or (values[other] == value and other < c))
+                if tightest:
+                    order[used] = c
+                    used += 1
+        new_offsets[t + 1] = used
 
 
 def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1) -> None:
-    """Add the scores that some rules give to the rows of X (Eq. 2), block by block.
+    """Add the scores that some rules give to the rows of X (Eq. 2).
 
-    The nominal features of a dense X hold category codes, those of a sparse X categories; of a sparse X, only the
-    features that the rules mention are ever made dense.
+    The nominal features of a dense X hold category codes, those of a sparse X categories. Only the features that the
+    rules mention are looked at.
     """
-    features, categories = rules.condition_features, rules.categories
+    mentioned = np.zeros(len(rules.feature_names), dtype=bool)
+    mentioned[rules.condition_features] = True
+    used = np.flatnonzero(mentioned)
+    features = (np.cumsum(mentioned) - 1)[rules.condition_features].astype(np.int32)
+    categories = {i: rules.categories[f] for i, f in enumerate(used.tolist()) if f in rules.categories}
+    fill = np.zeros(len(used))
     if sp.issparse(X):
-        used, positions = np.unique(features, return_inverse=True)
-        categories = {i: categories[int(f)] for i, f in enumerate(used) if int(f) in categories}
-        X = X[:, used]
-        features = positions.astype(np.int32)
-        features.flags.writeable = False  # as the other arrays of an ensemble: one compiled version serves both
+        for feature, values in categories.items():
+            fill[feature] = code_of_zero(values)
+        X = sp.csr_array(encode(X[:, used].tocsc(), categories) if categories else X[:, used])
 
-    def add_block(start: int) -> None:
-        block = X[start : start + BLOCK_ROWS]
-        if sp.issparse(block):
-            block = encode(block.toarray(), categories)
-        elif not block.flags.writeable:
-            block = block.copy()
-        _add_scores(
-            block,
-            rules.condition_offsets,
-            features,
-            rules.condition_operators,
-            rules.condition_values,
-            rules.head_offsets,
-            rules.head_labels,
-            rules.head_scores,
-            scores[start : start + BLOCK_ROWS],
-        )
+    operators, thresholds = rules.condition_operators, rules.condition_values
+    offsets, order = np.zeros(len(rules) + 1, dtype=np.int64), np.empty(len(features), dtype=np.int64)
+    _order_conditions(rules.condition_offsets, features, operators, thresholds, fill, offsets, order)
+    order = order[: offsets[-1]]
+    heads = rules.head_offsets, rules.head_labels, rules.head_scores
+    flat = FlatRules(offsets, features[order], operators[order], thresholds[order], *heads)
 
-    starts = range(0, X.shape[0], BLOCK_ROWS)
-    if n_threads == 1 or len(starts) == 1:
-        for start in starts:
-            add_block(start)
+    def add_part(part: slice) -> None:
+        rows = X[part]
+        if sp.issparse(X):
+            indptr, indices = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+            _score_sparse(indptr, indices, rows.data, fill, flat, scores[part])
+        else:
+            # a read-only array would be another type, and compiled again
+            _score_dense(rows if rows.flags.writeable else rows.copy(), used, flat, scores[part])
+
+    parts = [slice(start, start + PART) for start in range(0, X.shape[0], PART)]
+    if n_threads == 1 or len(parts) == 1:
+        for part in parts:
+            add_part(part)
     else:
         with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(add_block, starts))
+            list(pool.map(add_part, parts))
 
 
 def find_label_vectors(Y: Vectors) -> tuple[Vectors, NDArray[np.int64]]:

@@ -129,8 +129,22 @@ def _where_above(typing_context: Any, a: Any, limit: Any, value: Any, otherwise:
     return VECTOR(VECTOR, VECTOR, VECTOR, VECTOR), generate
 
 
+def _comparison(symbol: str) -> Any:
+    @intrinsic
+    def compare(typing_context: Any, vector: Any, value: Any) -> Any:  # noqa: ARG001
+        """A bit for each number of a vector: whether it compares so with a value; NaN never does."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+            bits = builder.bitcast(builder.fcmp_ordered(symbol, *args), ir.IntType(LANES))
+            return builder.zext(bits, ir.IntType(64))
+
+        return types.uint64(VECTOR, VECTOR), generate
+
+    return compare
+
+
 @intrinsic
-def count_trailing_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+def _count_trailing_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     """The position of the lowest bit that is set in a 64-bit word other than 0."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
@@ -195,17 +209,23 @@ if config.DISABLE_JIT:
     def power_of_two(shifted: Any) -> Any:
         return 2.0 ** (shifted - _ROUND)
 
+    def count_trailing_zeros(word: np.uint64) -> int:
+        return (int(word) & -int(word)).bit_length() - 1
+
+    def at_most(vector: Any, value: Any) -> np.uint64:
+        return _pack(vector <= value)
+
+    def equal(vector: Any, value: Any) -> np.uint64:
+        return _pack(vector == value)
+
+    def _pack(bits: Any) -> np.uint64:
+        return np.uint64(sum(int(bit) << i for i, bit in enumerate(bits)))
+
 else:
-    load, store, splat, total, largest, larger, where_above, power_of_two = (
-        _load,
-        _store,
-        _splat,
-        _total,
-        _largest,
-        _larger,
-        _where_above,
-        _power_of_two,
-    )
+    load, store, splat = _load, _store, _splat
+    total, largest, larger, where_above = _total, _largest, _larger, _where_above
+    power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros
+    at_most, equal = _comparison("<="), _comparison("==")
 
 # exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2; ln 2 is split in two numbers, so that r is exact
 _ROUND = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the last bits
