@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import Categories, Columns, narrow_rows
+from pyboomer.features import Categories, Columns, cover_rows, narrow_rows
 from pyboomer.heads import fit_head
 from pyboomer.losses import Loss
 from pyboomer.refinement import (
@@ -93,6 +93,7 @@ def learn_rules(
     n = sample_weight.shape[0]
     n_labels = settings.n_labels
     single = settings.rating == RATE_SINGLE
+    sparse = columns.position.shape[1] == 0
     n_conditions = np.zeros(count, dtype=np.int64)
     conditions = np.empty((8 * count, 3))
     labels = np.full(count, -1, dtype=np.int32)
@@ -118,13 +119,13 @@ def learn_rules(
         n_rows, size, label, body = refine_rule(  # line 6
             columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
         )
-        n_others = n - n_sampled
+        if sparse:
+            n_rows = cover_rows(columns, body[:size], rows, workspace.ends)
+        n_others = 0 if sparse else n - n_sampled
         others = rows[n_sampled:]
-        for c in range(size):
+        for c in range(size if n_others > 0 else 0):
             feature, operator = np.int64(body[c, 0]), np.int64(body[c, 1])
-            n_others = narrow_rows(
-                columns, feature, operator, body[c, 2], others[:n_others], workspace.examples, workspace.marks
-            )
+            n_others = narrow_rows(columns, feature, operator, body[c, 2], others[:n_others], workspace.examples)
         for r in range(n_others):
             rows[n_rows + r] = others[r]
         n_rows += n_others

@@ -270,7 +270,8 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
     def _accumulate(self, rules: RuleEnsemble, matrix: Matrix, counts: Sequence[int]) -> Iterator[Array]:
         scores = np.zeros((matrix.shape[0], len(self.label_names_)))
         for first, last in pairwise([0, *counts]):
-            add_scores(rules[first:last], matrix, scores, effective_n_jobs(self.n_jobs))
+            part = rules if last - first == len(rules) else rules[first:last]
+            add_scores(part, matrix, scores, effective_n_jobs(self.n_jobs))
             yield scores
 
     def _labels(self, scores: Array) -> Any:

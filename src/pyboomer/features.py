@@ -44,11 +44,9 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
     n, n_features = X.shape
     nominal = np.zeros(n_features, dtype=bool)
     nominal[list(categories)] = True
-    fill = np.zeros(n_features)
     if sp.issparse(X):
         X = encode(X.tocsc(), categories)
-        for feature, values in categories.items():
-            fill[feature] = code_of_zero(values)
+        fill = find_fill(n_features, categories)
         column = np.repeat(np.arange(n_features), np.diff(X.indptr))
         order = np.lexsort((X.data, column))  # NaN sorts last
         value = np.ascontiguousarray(X.data[order], dtype=np.float64)
@@ -69,7 +67,7 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
         value[f] = column[order]
         present[f] = n - np.isnan(column).sum()
     start = np.arange(n_features + 1, dtype=np.int64) * n
-    return Columns(start, present, example.ravel(), value.ravel(), fill, nominal, position)
+    return Columns(start, present, example.ravel(), value.ravel(), np.zeros(n_features), nominal, position)
 
 
 @njit(cache=True, nogil=True)
@@ -89,22 +87,24 @@ def collect_column(
     columns: Columns,
     feature: int,
     rows: NDArray[np.int32],
+    n_covered: int,
     weights: Array,
     examples: NDArray[np.int32],
     values: Array,
     bits: NDArray[np.uint64],
 ) -> tuple[int, int, bool]:
-    """Collect a feature of some examples, the `rows`, in ascending order; just they have positive weights.
+    """Collect a feature of the covered examples, those of positive weight, in ascending order.
 
-    `examples` and `values` receive the entries; example N stands for all examples that hold the fill value, if there
-    are any. Behind the present entries follow the examples whose value is missing. `bits` is scratch of zeros, a bit
-    per example. Returns how many there are of each, and whether some hold the fill value.
+    `n_covered` is their number; if X is dense, they are the `rows`. `examples` and `values` receive the entries; example
+    N stands for all examples that hold the fill value, if there are any. Behind the present entries follow the examples
+    whose value is missing. `bits` is scratch of zeros, a bit per example. Returns how many entries there are of each
+    kind, and whether some examples hold the fill value.
     """
     n_examples = weights.shape[0] - 1
     start = columns.start[feature]
     end = columns.start[feature + 1]
     middle = start + columns.present[feature]
-    if columns.position.shape[1] > 0 and 3 * rows.shape[0] < n_examples:
+    if columns.position.shape[1] > 0 and 3 * n_covered < n_examples:
         return _collect_few(columns, feature, rows, examples, values, bits)
     m = 0
     for e in range(start, middle):  # no branch: every entry is written, and overwritten if it does not count
@@ -117,7 +117,7 @@ def collect_column(
         n = columns.example[e]
         examples[m_all] = n
         m_all += weights[n] > 0.0
-    if m_all == rows.shape[0]:
+    if m_all == n_covered:
         return m, m_all - m, False
     # All others hold the fill value; their place is before the first larger value.
     fill = columns.fill[feature]
@@ -164,7 +164,7 @@ def _collect_few(
 
 
 @njit(cache=True, nogil=True)
-def _count_below(ascending: Array, value: float, or_equal: bool) -> int:
+def count_below(ascending: Array, value: float, or_equal: bool) -> int:
     """How many of some ascending values are below a value, or at most equal to it."""
     low, high = 0, ascending.shape[0]
     while low < high:
@@ -178,65 +178,74 @@ def _count_below(ascending: Array, value: float, or_equal: bool) -> int:
 
 @njit(cache=True, nogil=True)
 def narrow_rows(
-    columns: Columns,
-    feature: int,
-    operator: int,
-    value: float,
-    rows: NDArray[np.int32],
-    dropped: NDArray[np.int32],
-    marks: NDArray[np.int8],
+    columns: Columns, feature: int, operator: int, value: float, rows: NDArray[np.int32], dropped: NDArray[np.int32]
 ) -> int:
-    """Sort the covered examples by a condition: those that meet it first, each part in its order; returns how many do.
+    """Sort covered examples by a condition on a dense feature: those that meet it first; returns how many do.
 
-    `dropped` and `marks`, the latter of zeros, are scratch with a place per example.
+    Each part keeps its order. `dropped` is scratch with a place per example.
     """
     start = columns.start[feature]
-    end = columns.start[feature + 1]
     present = columns.present[feature]
+    # The values from `first` to `last` - 1 in ascending order meet the condition, or just they do not (> and !=).
+    ascending = columns.value[start : start + present]
+    first = count_below(ascending, value, False) if operator >= EQUAL else 0
+    last = count_below(ascending, value, True)
+    negated = operator in (ABOVE, UNEQUAL)
     kept = 0
-    if columns.position.shape[1] > 0:
-        # The values from `first` to `last` - 1 in ascending order meet the condition, or just they do not (> and !=).
-        ascending = columns.value[start : start + present]
-        first = _count_below(ascending, value, False) if operator >= EQUAL else 0
-        last = _count_below(ascending, value, True)
-        negated = operator in (ABOVE, UNEQUAL)
-        for r in range(rows.shape[0]):
-            n = rows[r]
-            p = columns.position[feature, n]
-            rows[kept] = n
-            dropped[r - kept] = n
-            kept += (((first <= p) & (p < last)) != negated) & (p < present)
-    else:
-        otherwise = meets(columns.fill[feature], operator, value)
-        for e in range(start, end):
-            marks[columns.example[e]] = 2 if meets(columns.value[e], operator, value) else 1
-        for r in range(rows.shape[0]):
-            n = rows[r]
-            rows[kept] = n
-            dropped[r - kept] = n
-            kept += (marks[n] == 2) | ((marks[n] == 0) & otherwise)
-        for e in range(start, end):
-            marks[columns.example[e]] = 0
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        p = columns.position[feature, n]
+        rows[kept] = n
+        dropped[r - kept] = n
+        kept += (((first <= p) & (p < last)) != negated) & (p < present)
     for r in range(kept, rows.shape[0]):
         rows[r] = dropped[r - kept]
     return kept
 
 
+@njit(cache=True, nogil=True)
+def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDArray[np.int32]) -> int:
+    """Find the examples that a body covers, by looking at the stored values of sparse features only.
+
+    An example is covered if it holds no stored value that fails a condition which the fill value meets, and a stored
+    value that meets each of the other conditions. `rows` receives the examples; `met` is scratch with a place for each.
+    Returns how many are covered.
+    """
+    n_examples = rows.shape[0]
+    for n in range(n_examples):
+        met[n] = 0
+    required = 0
+    for c in range(body.shape[0]):
+        feature, operator, value = np.int64(body[c, 0]), np.int64(body[c, 1]), body[c, 2]
+        fill_meets = meets(columns.fill[feature], operator, value)
+        required += not fill_meets
+        for e in range(columns.start[feature], columns.start[feature + 1]):
+            if meets(columns.value[e], operator, value):
+                met[columns.example[e]] += not fill_meets
+            elif fill_meets:
+                met[columns.example[e]] = -n_examples - body.shape[0]  # out of reach
+    covered = 0
+    for n in range(n_examples):
+        rows[covered] = n
+        covered += met[n] == required
+    return covered
+
+
 def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:
-    """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one among them)."""
+    """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one, in CSC, among them)."""
     categories: dict[int, tuple[Any, ...]] = {}
-    for feature in np.flatnonzero(nominal):
+    for feature in np.flatnonzero(nominal).tolist():
         if sp.issparse(X):
-            stored = X.data[X.indptr[feature] : X.indptr[feature + 1]]
-            values = np.unique(stored if len(stored) == X.shape[0] else np.append(stored, 0.0))
+            stored = X.data[X.indptr[feature] : X.indptr[feature + 1]].tolist()
+            values = set(stored) if len(stored) == X.shape[0] else {*stored, 0.0}
         else:
-            values = np.unique(X[:, feature])
-        categories[int(feature)] = tuple(_plain(v) for v in values[~np.isnan(values)].tolist())
+            values = set(X[:, feature].tolist())
+        categories[feature] = tuple(_plain(value) for value in sorted(v for v in values if v == v))
     return categories
 
 
 def encode(X: Matrix, categories: Categories) -> Matrix:
-    """Replace the values of the nominal features of a numeric X by category codes.
+    """Replace the values of the nominal features of a numeric X, dense or CSC, by category codes.
 
     A value that was not seen in training gets a code of its own, which meets every ``!=`` and no ``==``.
     The zeros that a sparse X does not store keep standing for category 0, wherever that is among the codes.
@@ -244,23 +253,51 @@ def encode(X: Matrix, categories: Categories) -> Matrix:
     if not categories:
         return X
     X = X.copy()
-    for feature, values in categories.items():
-        column = X.data[X.indptr[feature] : X.indptr[feature + 1]] if sp.issparse(X) else X[:, feature]
-        column[:] = encode_values(column, np.asarray(values, dtype=np.float64))
+    features, offsets, values = _list_categories(categories)
+    if sp.issparse(X):
+        _encode_entries(features, offsets, values, X.indptr.astype(np.int64), X.data)
+    else:
+        for i, feature in enumerate(features):
+            X[:, feature] = encode_values(X[:, feature], values[offsets[i] : offsets[i + 1]])
     return X
+
+
+def find_fill(n_features: int, categories: Categories) -> Array:
+    """What the zeros that a sparse X does not store become: 0, or the code of category 0."""
+    fill = np.zeros(n_features)
+    if categories:
+        features, offsets, values = _list_categories(categories)
+        zeros = np.zeros(len(features))
+        _encode_entries(np.arange(len(features)), offsets, values, np.arange(len(features) + 1), zeros)
+        fill[features] = zeros
+    return fill
 
 
 def encode_values(column: Array, values: Array) -> Array:
     """The codes of a column's values: their positions among `values`, len(values) if unseen, NaN if missing."""
-    codes = np.searchsorted(values, column).astype(np.float64)
-    found = np.minimum(codes, len(values) - 1).astype(np.int64)
-    seen = values[found] == column if len(values) else np.zeros(len(column), dtype=bool)
-    return np.where(np.isnan(column), np.nan, np.where(seen, codes, float(len(values))))
+    codes = np.array(column, dtype=np.float64)
+    _encode_entries(np.zeros(1, dtype=np.int64), np.array([0, len(values)]), values, np.array([0, len(codes)]), codes)
+    return codes
 
 
-def code_of_zero(values: tuple[Any, ...]) -> float:
-    """The code of the zeros that a sparse X does not store."""
-    return float(encode_values(np.zeros(1), np.asarray(values, dtype=np.float64))[0])
+def _list_categories(categories: Categories) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """The nominal features, where the categories of each start, and all categories one after another."""
+    features = np.array(list(categories), dtype=np.int64)
+    offsets = np.cumsum([0, *map(len, categories.values())])
+    return features, offsets, np.array([v for values in categories.values() for v in values], dtype=np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _encode_entries(
+    features: NDArray[np.int64], offsets: NDArray[np.int64], values: Array, indptr: NDArray[np.int64], data: Array
+) -> None:
+    """Replace the entries of some columns by their positions among the values of the column."""
+    for i in range(features.shape[0]):
+        own = values[offsets[i] : offsets[i + 1]]
+        for e in range(indptr[features[i]], indptr[features[i] + 1]):
+            if data[e] == data[e]:  # a missing value stays missing
+                code = count_below(own, data[e], False)
+                data[e] = code if code < own.shape[0] and own[code] == data[e] else own.shape[0]
 
 
 def _plain(value: float) -> float | int:

@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from pyboomer.features import ABOVE, AT_MOST, EQUAL, Matrix, code_of_zero, encode, meets
+from pyboomer.features import ABOVE, AT_MOST, EQUAL, Matrix, encode, find_fill, meets
 from pyboomer.heads import TIE
 from pyboomer.losses import Loss, example_wise_logistic
 from pyboomer.rules import RuleEnsemble
@@ -193,8 +193,7 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
     categories = {i: rules.categories[f] for i, f in enumerate(used.tolist()) if f in rules.categories}
     fill = np.zeros(len(used))
     if sp.issparse(X):
-        for feature, values in categories.items():
-            fill[feature] = code_of_zero(values)
+        fill = find_fill(len(used), categories)
         X = sp.csr_array(encode(X[:, used].tocsc(), categories) if categories else X[:, used])
 
     operators, thresholds = rules.condition_operators, rules.condition_values

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import AT_MOST, EQUAL, Columns, collect_column, narrow_rows
+from pyboomer.features import AT_MOST, EQUAL, Columns, collect_column, meets, narrow_rows
 from pyboomer.heads import FLOOR, NOISE, TIE, bound_from_q, bound_gain, eliminate, find_best_label, unpack
 from pyboomer.sampling import draw_features
 from pyboomer.simd import LANES, larger, largest, load, splat, store, total, where_above
@@ -61,7 +61,6 @@ class Workspace(NamedTuple):
     z: Array
     pair: Array  # gradient and curvature of each example for the one label of a single-label head
     bits: NDArray[np.uint64]
-    marks: NDArray[np.int8]
 
 
 @njit(cache=True, nogil=True)
@@ -86,7 +85,6 @@ def make_workspace(n: int, layout: int, n_labels: int, rating: int) -> Workspace
         np.empty(k),
         np.empty((n + 1 if rating == RATE_SINGLE else 0, 2)),
         np.zeros(n // 64 + 1, dtype=np.uint64),
-        np.zeros(n, dtype=np.int8),
     )
 
 
@@ -353,6 +351,7 @@ def sweep_column(
     statistics: Array,
     weights: Array,
     rows: NDArray[np.int32],
+    n_covered: int,
     whole_weight: float,
     label: int,
     settings: Settings,
@@ -365,7 +364,9 @@ def sweep_column(
     whose label is known).
     """
     examples, values = workspace.examples, workspace.values
-    m, n_missing, has_fill = collect_column(columns, feature, rows, weights, examples, values, workspace.bits)
+    m, n_missing, has_fill = collect_column(
+        columns, feature, rows, n_covered, weights, examples, values, workspace.bits
+    )
     if m < 2 or values[0] == values[m - 1]:
         return best, -1, 0.0
     size = 2 if label >= 0 else workspace.whole.shape[0]
@@ -490,7 +491,7 @@ def _sum_sampled(
 
 
 @njit(cache=True, nogil=True)
-def _narrow(
+def _narrow_dense(
     columns: Columns,
     feature: int,
     operator: int,
@@ -507,7 +508,7 @@ def _narrow(
     They are summed anew, or those of the dropped examples are subtracted, whichever are fewer. Returns the number and
     the weight of the rows that are left.
     """
-    n_rows = narrow_rows(columns, feature, operator, value, rows, workspace.examples, workspace.marks)
+    n_rows = narrow_rows(columns, feature, operator, value, rows, workspace.examples)
     kept, dropped = rows[:n_rows], rows[n_rows:]
     whole = workspace.whole
     if dropped.shape[0] < n_rows:
@@ -522,6 +523,48 @@ def _narrow(
     for r in range(n_rows):
         weight += weights[kept[r]]
     return n_rows, weight
+
+
+@njit(cache=True, nogil=True)
+def _narrow_sparse(
+    columns: Columns,
+    feature: int,
+    operator: int,
+    value: float,
+    statistics: Array,
+    weights: Array,
+    n_covered: int,
+    weight: float,
+    label: int,
+    settings: Settings,
+    workspace: Workspace,
+) -> tuple[int, float]:
+    """The same for a sparse feature: only its stored values are looked at, and `weights` says who is covered."""
+    fill_meets = meets(columns.fill[feature], operator, value)
+    changed = workspace.examples  # the covered examples that are dropped, or that are kept
+    n_changed = 0
+    for e in range(columns.start[feature], columns.start[feature + 1]):
+        n = columns.example[e]
+        changed[n_changed] = n
+        n_changed += (weights[n] > 0.0) & (meets(columns.value[e], operator, value) != fill_meets)
+    changed = changed[:n_changed]
+    _sum_sampled(statistics, changed, weights, label, settings, workspace, workspace.sums)
+    changed_weight = 0.0
+    for r in range(n_changed):
+        changed_weight += weights[changed[r]]
+    for s in range(2 if label >= 0 else workspace.whole.shape[0]):
+        workspace.whole[s] = workspace.whole[s] - workspace.sums[s] if fill_meets else workspace.sums[s]
+    if fill_meets:
+        for r in range(n_changed):
+            weights[changed[r]] = 0.0
+        return n_covered - n_changed, weight - changed_weight
+    for r in range(n_changed):
+        workspace.values[r] = weights[changed[r]]
+    for n in range(weights.shape[0]):
+        weights[n] = 0.0
+    for r in range(n_changed):
+        weights[changed[r]] = workspace.values[r]
+    return n_changed, changed_weight
 
 
 @njit(cache=True, nogil=True)
@@ -547,14 +590,16 @@ def refine_rule(
 ) -> tuple[int, int, np.int64, Array]:
     """Learn the body of a rule on a sample of the examples: the `rows` of positive weight.
 
-    `body` receives a condition per row: feature, operator and value. The rows that it covers are left in the first
-    places. Statistics and weights have one row more than there are
+    `body` receives a condition per row: feature, operator and value. If X is dense, the rows that it covers are left in
+    the first places. Statistics and weights have one row more than there are
     examples, as scratch. Returns the numbers of covered rows and of conditions, the label of a single-label head
     (-1 if the body is empty) and the body, grown if there was too little room.
     """
     none = np.int64(-1)  # a plain -1 would be a type of its own to Numba, and double what it compiles
     n_features = columns.nominal.shape[0]
+    sparse = columns.position.shape[1] == 0
     n_rows = rows.shape[0]
+    n_covered = n_rows
     weight = 0.0
     for r in range(n_rows):
         weight += weights[rows[r]]
@@ -571,6 +616,7 @@ def refine_rule(
                 statistics,
                 weights,
                 rows[:n_rows],
+                n_covered,
                 weight,
                 label,
                 settings,
@@ -581,18 +627,25 @@ def refine_rule(
                 chosen, operator, value = feature, found, found_value
         if chosen < 0:
             break
-        n_rows, weight = _narrow(
-            columns,
-            chosen,
-            operator,
-            value,
-            statistics,
-            rows[:n_rows],
-            weights,
-            label,
-            settings,
-            workspace,
-        )
+        if sparse:
+            n_covered, weight = _narrow_sparse(
+                columns,
+                chosen,
+                operator,
+                value,
+                statistics,
+                weights,
+                n_covered,
+                weight,
+                label,
+                settings,
+                workspace,
+            )
+        else:
+            n_covered, weight = _narrow_dense(
+                columns, chosen, operator, value, statistics, rows[:n_rows], weights, label, settings, workspace
+            )
+            n_rows = n_covered
         if settings.rating == RATE_SINGLE and label < 0:  # the first condition fixes the label
             label = find_best_label(settings.n_labels, workspace.whole, settings.l2)
             width = statistics.shape[1] // 2

@@ -432,6 +432,8 @@ def _plain_names(name: str, names: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) -> Mapping[int, tuple[Category, ...]]:
+    if isinstance(categories, MappingProxyType):  # those of another ensemble
+        return categories
     plain = {}
     for feature, given in sorted(categories.items()):
         if not isinstance(feature, int | np.integer) or not 0 <= feature < n_features:
