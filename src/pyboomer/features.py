@@ -95,7 +95,7 @@ def collect_column(
 ) -> tuple[int, int, bool]:
     """Collect a feature of the covered examples, those of positive weight, in ascending order.
 
-    `n_covered` is their number; if X is dense, they are the `rows`. `examples` and `values` receive the entries; example
+    `n_covered` is their number; if X is dense, they are the `rows`. `examples`, `values` receive the entries; example
     N stands for all examples that hold the fill value, if there are any. Behind the present entries follow the examples
     whose value is missing. `bits` is scratch of zeros, a bit per example. Returns how many entries there are of each
     kind, and whether some examples hold the fill value.
