@@ -28,6 +28,7 @@ from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import draw_bootstrap
 from pyboomer.simd import LANES
 from pyboomer.statistics import (
+    OUTER,
     USER_DEFINED,
     Signs,
     add_scores_to_rows,
@@ -93,7 +94,7 @@ def learn_rules(
     n = sample_weight.shape[0]
     n_labels = settings.n_labels
     single = settings.rating == RATE_SINGLE
-    sparse = columns.position.shape[1] == 0
+    sparse = columns.position.shape[1] == 0 and columns.codes.shape[1] == 0
     n_conditions = np.zeros(count, dtype=np.int64)
     conditions = np.empty((8 * count, 3))
     labels = np.full(count, -1, dtype=np.int32)
@@ -104,7 +105,9 @@ def learn_rules(
     weights = np.empty(n + 1)
     rows = np.empty(n, dtype=np.int32)
     head = np.zeros(scores.shape[1])
-    workspace = make_workspace(n, settings.layout, n_labels, settings.rating)
+    by_sums = settings.rating != RATE_EXACT and settings.layout != OUTER
+    n_histograms = settings.n_drawn_features if columns.codes.shape[1] > 0 and by_sums else 0
+    workspace = make_workspace(n, settings.layout, n_labels, settings.rating, n_histograms)
     n_rows = n
     used = 0
     for t in range(count):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -16,6 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 from tqdm.auto import tqdm
 
+from pyboomer.binning import LARGEST, bin_columns, separate_bins
 from pyboomer.boosting import Booster
 from pyboomer.features import Matrix, sort_columns
 from pyboomer.interrupt import DeferredInterrupt
@@ -38,6 +40,7 @@ from pyboomer.tables import read_table, read_training_table
 
 Array = NDArray[np.float64]
 
+BINS_FROM = 50_000  # examples; with fewer, max_bins="auto" considers all values
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
 
 
@@ -109,6 +112,7 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
         max_conditions: int | None = None,
         min_coverage: float = 1,
         search: str = "bound",
+        max_bins: str | int | None = "auto",
         decode: str = "loss",
         categorical_features: Any = None,
         random_state: Any = None,
@@ -126,6 +130,7 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
         self.max_conditions = max_conditions
         self.min_coverage = min_coverage
         self.search = search
+        self.max_bins = max_bins
         self.decode = decode
         self.categorical_features = categorical_features
         self.random_state = random_state
@@ -155,8 +160,10 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(table.matrix, labels)
         weight = _read_weight(sample_weight, table.matrix)
         matrix, labels, weight = _drop_absent(table.matrix, labels, weight)
+        n_bins = _count_bins(self.max_bins, self.search, matrix)
+        bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins)
         booster = Booster(
-            sort_columns(matrix, table.categories),
+            sort_columns(matrix, table.categories) if bins is None else bins.columns,
             np.where(labels == 1, 1, -1).astype(np.int8),
             weight,
             loss=find_loss(self.loss),
@@ -171,12 +178,18 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
             seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
         )
         vectors, _ = find_label_vectors(labels)
+
+        def store() -> None:
+            rules = booster.collect_rules(table.names, form.names, table.categories)
+            self._store(rules if bins is None else separate_bins(rules, bins), form, vectors)
+
         try:
             self._boost(booster)
         except KeyboardInterrupt:
-            self._store(booster.collect_rules(table.names, form.names, table.categories), form, vectors)
+            store()
             raise
-        return self._store(booster.collect_rules(table.names, form.names, table.categories), form, vectors)
+        store()
+        return self
 
     def _validate_parameters(self) -> None:
         for parameter in PARAMETERS:
@@ -312,6 +325,15 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _count_bins(max_bins: str | int | None, search: str, matrix: Matrix) -> int | None:
+    """How many bins a feature may have; None for exact values."""
+    if max_bins == "auto":
+        return LARGEST if not sp.issparse(matrix) and matrix.shape[0] > BINS_FROM and search != "exact" else None
+    if max_bins is not None and sp.issparse(matrix):
+        raise ValueError(f'max_bins must be None or "auto" for a sparse X, got {max_bins!r}')
+    return None if max_bins is None else int(max_bins)
 
 
 def _read_weight(sample_weight: Any, matrix: Matrix) -> Array:

@@ -25,6 +25,7 @@ Matrix = Any  # a dense array or one of scipy's sparse matrices, which have no t
 Categories = Mapping[int, tuple[Any, ...]]
 
 AT_MOST, ABOVE, EQUAL, UNEQUAL = range(4)  # codes of the operators <=, >, ==, !=
+MISSING = 255  # the bin number of a missing value
 
 
 class Columns(NamedTuple):
@@ -36,7 +37,10 @@ class Columns(NamedTuple):
     value: Array  # the value of an entry, ascending within a feature
     fill: Array  # the value of the examples that have no entry
     nominal: NDArray[np.bool_]
-    position: NDArray[np.int32]  # (L, N): the place of each example among the entries; (L, 0) if X is sparse
+    position: NDArray[np.int32]  # (L, N): the place of each example among the entries; (L, 0) if X is not dense
+    codes: NDArray[
+        np.uint8
+    ]  # (L, N): bin numbers and category codes, if X is binned and none of the above; else (L, 0)
 
 
 def sort_columns(X: Matrix, categories: Categories) -> Columns:
@@ -44,6 +48,7 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
     n, n_features = X.shape
     nominal = np.zeros(n_features, dtype=bool)
     nominal[list(categories)] = True
+    no_codes = np.empty((n_features, 0), dtype=np.uint8)
     if sp.issparse(X):
         X = encode(X.tocsc(), categories)
         fill = find_fill(n_features, categories)
@@ -54,7 +59,7 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
         start = X.indptr.astype(np.int64)
         example = X.indices[order].astype(np.int32)
         nowhere = np.empty((n_features, 0), dtype=np.int32)
-        return Columns(start, np.diff(start) - missing, example, value, fill, nominal, nowhere)
+        return Columns(start, np.diff(start) - missing, example, value, fill, nominal, nowhere, no_codes)
     example = np.empty((n_features, n), dtype=np.int32)
     position = np.empty((n_features, n), dtype=np.int32)
     value = np.empty((n_features, n))
@@ -67,7 +72,7 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
         value[f] = column[order]
         present[f] = n - np.isnan(column).sum()
     start = np.arange(n_features + 1, dtype=np.int64) * n
-    return Columns(start, present, example.ravel(), value.ravel(), np.zeros(n_features), nominal, position)
+    return Columns(start, present, example.ravel(), value.ravel(), np.zeros(n_features), nominal, position, no_codes)
 
 
 @njit(cache=True, nogil=True)
@@ -104,6 +109,8 @@ def collect_column(
     start = columns.start[feature]
     end = columns.start[feature + 1]
     middle = start + columns.present[feature]
+    if columns.codes.shape[1] > 0:
+        return _collect_codes(columns.codes[feature], rows, examples, values)
     if columns.position.shape[1] > 0 and 3 * n_covered < n_examples:
         return _collect_few(columns, feature, rows, examples, values, bits)
     m = 0
@@ -164,6 +171,25 @@ def _collect_few(
 
 
 @njit(cache=True, nogil=True)
+def _collect_codes(
+    codes: NDArray[np.uint8], rows: NDArray[np.int32], examples: NDArray[np.int32], values: Array
+) -> tuple[int, int, bool]:
+    """`collect_column` for a binned column: sort by counting."""
+    starts = np.zeros(257, dtype=np.int64)
+    for r in range(rows.shape[0]):
+        starts[codes[rows[r]] + 1] += 1
+    n_missing = starts[MISSING + 1]
+    for b in range(256):
+        starts[b + 1] += starts[b]
+    for r in range(rows.shape[0]):
+        code = codes[rows[r]]
+        examples[starts[code]] = rows[r]
+        values[starts[code]] = code
+        starts[code] += 1
+    return rows.shape[0] - n_missing, n_missing, False
+
+
+@njit(cache=True, nogil=True)
 def count_below(ascending: Array, value: float, or_equal: bool) -> int:
     """How many of some ascending values are below a value, or at most equal to it."""
     low, high = 0, ascending.shape[0]
@@ -184,6 +210,17 @@ def narrow_rows(
 
     Each part keeps its order. `dropped` is scratch with a place per example.
     """
+    kept = 0
+    if columns.codes.shape[1] > 0:
+        for r in range(rows.shape[0]):
+            n = rows[r]
+            code = columns.codes[feature, n]
+            rows[kept] = n
+            dropped[r - kept] = n
+            kept += meets(np.float64(code), operator, value) & (code != MISSING)
+        for r in range(kept, rows.shape[0]):
+            rows[r] = dropped[r - kept]
+        return kept
     start = columns.start[feature]
     present = columns.present[feature]
     # The values from `first` to `last` - 1 in ascending order meet the condition, or just they do not (> and !=).
@@ -191,7 +228,6 @@ def narrow_rows(
     first = count_below(ascending, value, False) if operator >= EQUAL else 0
     last = count_below(ascending, value, True)
     negated = operator in (ABOVE, UNEQUAL)
-    kept = 0
     for r in range(rows.shape[0]):
         n = rows[r]
         p = columns.position[feature, n]

@@ -134,6 +134,15 @@ PARAMETERS = (
         "head of a finished rule is exact either way; other heads and losses need no bound.",
     ),
     Parameter(
+        "max_bins",
+        "auto",
+        'None, "auto" or a whole number from 2 to 255',
+        lambda value: value is None or _one_of("auto")(value) or (_is_whole(value, 2) and value <= 255),
+        "The largest number of bins that the values of a numeric feature are put into, by quantiles, which makes "
+        'learning from many examples faster; None considers all values. "auto": 255 for a dense X of more than '
+        '50,000 examples, unless search="exact"; None otherwise.',
+    ),
+    Parameter(
         "decode",
         "loss",
         '"loss", "hamming" or "subset"',

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import AT_MOST, EQUAL, Columns, collect_column, meets, narrow_rows
+from pyboomer.features import AT_MOST, EQUAL, MISSING, Columns, collect_column, meets, narrow_rows
 from pyboomer.heads import FLOOR, NOISE, TIE, bound_from_q, bound_gain, eliminate, find_best_label, unpack
 from pyboomer.sampling import draw_features
 from pyboomer.simd import LANES, larger, largest, load, splat, store, total, where_above
@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 # How candidates are rated: what Algorithm 2 comes down to for a loss, a kind of head and a kind of search.
 RATE_DECOMPOSABLE, RATE_SINGLE, RATE_BOUND, RATE_EXACT = range(4)
+BINS_FROM = 512  # covered examples; fewer are swept one by one, as without bins
+BLOCK = 512  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
 
 
 class Settings(NamedTuple):
@@ -61,20 +63,23 @@ class Workspace(NamedTuple):
     z: Array
     pair: Array  # gradient and curvature of each example for the one label of a single-label head
     bits: NDArray[np.uint64]
+    bins: Array  # (drawn features, 256, sums): sums over the bins of each drawn feature, if X is binned
+    bin_weight: Array  # (drawn features, 256): the weights of the examples in the bins
+    ones: Array  # what the sums over a bin are weighted with
 
 
 @njit(cache=True, nogil=True)
-def make_workspace(n: int, layout: int, n_labels: int, rating: int) -> Workspace:
+def make_workspace(n: int, layout: int, n_labels: int, rating: int, n_histograms: int) -> Workspace:
     """Allocate the scratch for n examples."""
     size = count_columns(DENSE if rating == RATE_EXACT else layout, n_labels)
     k = n_labels if rating == RATE_EXACT else 0
     return Workspace(
-        np.empty(n + 1, dtype=np.int32),
-        np.empty(n + 1),
-        np.empty(n + 1, dtype=np.int32),
-        np.empty(n + 1),
-        np.empty(n + 1),
-        np.empty(n + 1),
+        np.empty(max(n + 1, 256), dtype=np.int32),
+        np.empty(max(n + 1, 256)),
+        np.empty(max(n + 1, 256), dtype=np.int32),
+        np.empty(max(n + 1, 256)),
+        np.empty(max(n + 1, 256)),
+        np.empty(max(n + 1, 256)),
         np.empty(size),
         np.empty(size),
         np.empty(size),
@@ -85,6 +90,9 @@ def make_workspace(n: int, layout: int, n_labels: int, rating: int) -> Workspace
         np.empty(k),
         np.empty((n + 1 if rating == RATE_SINGLE else 0, 2)),
         np.zeros(n // 64 + 1, dtype=np.uint64),
+        np.empty((n_histograms, 256, size)),
+        np.empty((n_histograms, 256)),
+        np.ones(257),
     )
 
 
@@ -428,15 +436,124 @@ def sweep_column(
         )
         if settings.rating == RATE_BOUND:
             _turn_into_bounds(n_runs, total_weight, workspace.inside, workspace.outside, workspace.weight)
+    return _choose(nominal, n_runs, total_weight, settings, workspace, best)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_bins(
+    codes: NDArray[np.uint8],
+    features: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    label: int,
+    workspace: Workspace,
+) -> None:
+    """Sum the statistics of the covered examples over the bins of each drawn feature.
+
+    Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features.
+    """
+    bins, bin_weight, pair = workspace.bins, workspace.bin_weight, workspace.pair
+    size = statistics.shape[1]
+    for i in range(features.shape[0]):
+        for b in range(256):
+            bin_weight[i, b] = 0.0
+            for s in range(2 if label >= 0 else size):
+                bins[i, b, s] = 0.0
+    for start in range(0, rows.shape[0], BLOCK):
+        end = min(start + BLOCK, rows.shape[0])
+        for i in range(features.shape[0]):
+            feature = features[i]
+            for r in range(start, end):
+                n = rows[r]
+                code = codes[feature, n]
+                weight = weights[n]
+                bin_weight[i, code] += weight
+                if label >= 0:
+                    bins[i, code, 0] += weight * pair[n, 0]
+                    bins[i, code, 1] += weight * pair[n, 1]
+                else:
+                    target = (i * 256 + code) * size
+                    for s in range(0, size, LANES):
+                        store(bins, target + s, load(bins, target + s) + weight * load(statistics, n * size + s))
+
+
+@njit(cache=True, nogil=True)
+def sweep_bins(
+    nominal: bool, bins: Array, bin_weight: Array, label: int, settings: Settings, workspace: Workspace, best: float
+) -> tuple[float, int, float]:
+    """`sweep_column` for a binned feature, given the sums over its bins: each bin that is not empty is a run."""
+    size = 2 if label >= 0 else bins.shape[1]
+    sums = workspace.total[:size]
+    for s in range(size):
+        sums[s] = 0.0
+    total_weight = 0.0
+    m = 0
+    for b in range(MISSING):
+        if bin_weight[b] > 0.0:
+            workspace.examples[m] = b
+            workspace.values[m] = b
+            workspace.ends[m] = m
+            m += 1
+            total_weight += bin_weight[b]
+            for s in range(size):
+                sums[s] += bins[b, s]
+    if m < 2:
+        return best, -1, 0.0
+    n_runs = m if nominal else m - 1
+    ends = workspace.ends[:n_runs]
+    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
+    if label >= 0:
+        _rate_label(
+            nominal,
+            workspace.examples,
+            ends,
+            bins,
+            workspace.ones,
+            sums[0],
+            sums[1],
+            settings.l2,
+            inside,
+            outside,
+            weight,
+        )
+    else:
+        _rate_labels(
+            settings.rating == RATE_SINGLE,
+            nominal,
+            workspace.examples,
+            ends,
+            bins,
+            workspace.ones,
+            sums,
+            settings.l2,
+            inside,
+            outside,
+            weight,
+        )
+    w = 0.0
+    for run in range(n_runs):
+        w = bin_weight[workspace.examples[run]] + (0.0 if nominal else w)
+        weight[run] = w
+    if label < 0 and settings.rating == RATE_BOUND:
+        _turn_into_bounds(n_runs, total_weight, inside, outside, weight)
+    return _choose(nominal, n_runs, total_weight, settings, workspace, best)
+
+
+@njit(cache=True, nogil=True)
+def _choose(
+    nominal: bool, n_runs: int, total_weight: float, settings: Settings, workspace: Workspace, best: float
+) -> tuple[float, int, float]:
+    """Pick a condition and put it in terms of the feature: gain, operator (-1: there is none) and value."""
     best, run, negated = _pick(
         workspace.inside, workspace.outside, workspace.weight, n_runs, total_weight, settings.min_coverage, best
     )
     if run < 0:
         return best, -1, 0.0
-    end = ends[run]
+    end = workspace.ends[run]
     if nominal:
-        return best, EQUAL + negated, values[end]
-    return best, AT_MOST + negated, midpoint(values[end], values[end + 1])
+        return best, EQUAL + negated, workspace.values[end]
+    return best, AT_MOST + negated, midpoint(workspace.values[end], workspace.values[end + 1])
 
 
 @njit(cache=True, nogil=True)
@@ -597,7 +714,7 @@ def refine_rule(
     """
     none = np.int64(-1)  # a plain -1 would be a type of its own to Numba, and double what it compiles
     n_features = columns.nominal.shape[0]
-    sparse = columns.position.shape[1] == 0
+    sparse = columns.position.shape[1] == 0 and columns.codes.shape[1] == 0
     n_rows = rows.shape[0]
     n_covered = n_rows
     weight = 0.0
@@ -609,20 +726,36 @@ def refine_rule(
     best = NOISE * weight
     while n_conditions < settings.max_conditions:
         chosen, operator, value = none, none, 0.0
-        for feature in draw_features(settings.seed, rule, n_conditions + 1, n_features, settings.n_drawn_features):
-            best, found, found_value = sweep_column(
-                columns,
-                feature,
-                statistics,
-                weights,
-                rows[:n_rows],
-                n_covered,
-                weight,
-                label,
-                settings,
-                workspace,
-                best,
-            )
+        features = draw_features(settings.seed, rule, n_conditions + 1, n_features, settings.n_drawn_features)
+        binned = workspace.bins.shape[0] > 0 and n_covered >= BINS_FROM
+        if binned:
+            sum_bins(columns.codes, features, rows[:n_rows], statistics, weights, label, workspace)
+        for i in range(features.shape[0]):
+            feature = features[i]
+            if binned:
+                best, found, found_value = sweep_bins(
+                    columns.nominal[feature],
+                    workspace.bins[i],
+                    workspace.bin_weight[i],
+                    label,
+                    settings,
+                    workspace,
+                    best,
+                )
+            else:
+                best, found, found_value = sweep_column(
+                    columns,
+                    feature,
+                    statistics,
+                    weights,
+                    rows[:n_rows],
+                    n_covered,
+                    weight,
+                    label,
+                    settings,
+                    workspace,
+                    best,
+                )
             if found >= 0:
                 chosen, operator, value = feature, found, found_value
         if chosen < 0:
