@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, Loss, RuleEnsemble
 from pyboomer.datasets import load_dataset
@@ -283,3 +284,13 @@ def test_any_valid_classes_are_learned_and_predicted(data: st.DataObject, table:
     assert probabilities.shape == (len(y), len(np.unique(y)))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], predicted)
+
+
+def test_a_failed_fit_leaves_no_half_fitted_model_behind() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 6)), rng.integers(0, 2, size=(30, 2))
+    model = BoomerClassifier(n_rules=5).fit(X, Y)
+    with pytest.raises(ValueError, match="only 0 and 1"):
+        model.fit(X[:, :2], 2 * Y)
+    with pytest.raises(NotFittedError):
+        model.decision_function(X[:, :2])

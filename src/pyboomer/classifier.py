@@ -14,7 +14,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from tqdm.auto import tqdm
 
 from pyboomer.binning import LARGEST, bin_columns, separate_bins
@@ -153,71 +153,67 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
             Weights of the examples; an example of weight 0 counts as absent.
         """
         self._validate_parameters()
+        self.__dict__.pop("rules_", None)  # whatever goes wrong from here on must not leave half of an old model
         table = read_training_table(self, X, self.categorical_features)
         if y is None:
             raise ValueError("BoomerClassifier requires y to be passed, but the target y is None")
         labels, form = read_labels(y)
-        check_consistent_length(table.matrix, labels)
+        if table.matrix.shape[0] != len(labels):
+            raise ValueError(f"X has {table.matrix.shape[0]} examples, but Y has {len(labels)}")
         weight = _read_weight(sample_weight, table.matrix)
         matrix, labels, weight = _drop_absent(table.matrix, labels, weight)
-        n_bins = _count_bins(self.max_bins, self.search, matrix)
-        bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins)
-        booster = Booster(
-            sort_columns(matrix, table.categories) if bins is None else bins.columns,
-            np.where(labels == 1, 1, -1).astype(np.int8),
-            weight,
-            loss=find_loss(self.loss),
-            head=self.head,
-            search=self.search,
-            learning_rate=self.learning_rate,
-            l2=self.l2,
-            bootstrap=self.bootstrap,
-            n_drawn_features=count_features(self.max_features, self.n_features_in_),
-            max_conditions=self.max_conditions,
-            min_coverage=self.min_coverage if self.min_coverage > 1 else 0.0,  # weights may add up to less than 1
-            seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
-        )
-        vectors, _ = find_label_vectors(labels)
-
-        def store() -> None:
+        with DeferredInterrupt() as interrupt:  # from here on: Numba would swallow it when it loads compiled code
+            n_bins = _count_bins(self.max_bins, self.search, matrix)
+            bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins)
+            booster = Booster(
+                sort_columns(matrix, table.categories) if bins is None else bins.columns,
+                np.where(labels == 1, 1, -1).astype(np.int8),
+                weight,
+                loss=find_loss(self.loss),
+                head=self.head,
+                search=self.search,
+                learning_rate=self.learning_rate,
+                l2=self.l2,
+                bootstrap=self.bootstrap,
+                n_drawn_features=count_features(self.max_features, self.n_features_in_),
+                max_conditions=self.max_conditions,
+                min_coverage=self.min_coverage if self.min_coverage > 1 else 0.0,  # weights may add up to less than 1
+                seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            )
+            vectors = find_label_vectors(labels, weight)
+            try:
+                self._boost(booster, interrupt)
+            except KeyboardInterrupt:
+                interrupt.pending = True
             rules = booster.collect_rules(table.names, form.names, table.categories)
             self._store(rules if bins is None else separate_bins(rules, bins), form, vectors)
-
-        try:
-            self._boost(booster)
-        except KeyboardInterrupt:
-            store()
-            raise
-        store()
-        return self
+        return self  # or KeyboardInterrupt, when the context ends
 
     def _validate_parameters(self) -> None:
         for parameter in PARAMETERS:
             parameter.validate(getattr(self, parameter.name))
 
-    def _boost(self, booster: Booster) -> None:
-        """Learn rules chunk by chunk; between chunks show progress, call callbacks and honour Ctrl-C."""
+    def _boost(self, booster: Booster, interrupt: DeferredInterrupt) -> None:
+        """Learn rules chunk by chunk; between chunks show progress, call callbacks and look for Ctrl-C."""
         callbacks = self.callbacks or ()
         callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
         n_rules = int(self.n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
         begin = time.perf_counter()
         size = 1
-        with (
-            DeferredInterrupt() as interrupt,
-            tqdm(total=n_rules, initial=1, unit=" rules", desc="Learning", disable=not self.verbose) as bar,
-        ):
-            while booster.n_rules < n_rules:
-                start = time.perf_counter()
-                count = min(size, n_rules - booster.n_rules)
-                booster.learn(count)
-                bar.update(count)
-                interrupt.raise_if_pending()
+        with tqdm(total=n_rules, initial=1, unit=" rules", desc="Learning", disable=not self.verbose) as bar:
+            while not interrupt.pending:
                 if callbacks:
                     progress = Progress(booster.n_rules, time.perf_counter() - begin, booster.training_loss)
                     answers = [callback(progress) for callback in callbacks]
                     if any(answers):
                         break
-                else:
+                if booster.n_rules >= n_rules:
+                    break
+                start = time.perf_counter()
+                count = min(size, n_rules - booster.n_rules)
+                booster.learn(count)
+                bar.update(count)
+                if not callbacks:
                     # the number of rules that would take CHUNK_SECONDS, but at most twice the last one
                     seconds = max(time.perf_counter() - start, 1e-6)
                     size = max(1, min(2 * count, int(count * CHUNK_SECONDS / seconds)))

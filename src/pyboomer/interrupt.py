@@ -7,7 +7,7 @@ from typing import Self
 
 
 class DeferredInterrupt:
-    """Context in which Ctrl-C is only noted; `raise_if_pending` turns it into KeyboardInterrupt.
+    """Context in which Ctrl-C is only noted, as `pending`; its end turns that into KeyboardInterrupt.
 
     Python would otherwise raise it at the first instruction after a compiled call, before the result is stored. Only
     the main thread ever sees it, and a handler that is not Python's own is left alone.
@@ -29,13 +29,7 @@ class DeferredInterrupt:
     ) -> None:
         if self._active:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if kind is None:
-            self.raise_if_pending()
-
-    def raise_if_pending(self) -> None:
-        """Raise KeyboardInterrupt if Ctrl-C came since the context was entered."""
-        if self.pending:
-            self.pending = False
+        if kind is None and self.pending:
             raise KeyboardInterrupt
 
     def _note(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 (the signature of a handler)

@@ -88,6 +88,8 @@ class Loss:
             "diagonal-minus-outer": ((n, k), (n, k), (n, k)),
             "dense": ((n, k), (n, k, k)),
         }[self.shape]
+        if not isinstance(result, tuple):
+            raise TypeError(f"derivatives of loss {self.name!r} must return a tuple, got {type(result).__name__}")
         arrays = tuple(np.asarray(array, dtype=np.float64) for array in result)
         shapes = tuple(array.shape for array in arrays)
         if shapes != expected:

@@ -47,6 +47,8 @@ def save_model(model: "BoomerClassifier", path: str | Path) -> None:
     }
     text = json.dumps(content, allow_nan=False)
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot save {target}: there is no folder {target.parent}")
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -73,6 +75,8 @@ def load_model(path: str | Path, loss: Loss | None = None) -> "BoomerClassifier"
     """
     from pyboomer.classifier import BoomerClassifier
 
+    if loss is not None and not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a pyboomer.Loss, got {loss!r}")
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file, parse_constant=_refuse_constant)

@@ -155,7 +155,7 @@ PARAMETERS = (
         "categorical_features",
         None,
         'None, "from_dtype", a mask, indices or names',
-        lambda value: value is None or isinstance(value, str | list | tuple | np.ndarray),
+        lambda value: value is None or isinstance(value, str | list | tuple) or hasattr(value, "__array__"),
         "The nominal features: tested for equality instead of order. A boolean mask, a list of indices or of column "
         'names, or "from_dtype" for the columns of a DataFrame whose dtype is category, string or object.',
     ),
@@ -188,8 +188,8 @@ PARAMETERS = (
         lambda value: (
             value is None or callable(value) or (isinstance(value, list | tuple) and all(map(callable, value)))
         ),
-        "Called after each rule with a `Progress` (number of rules, training loss, seconds); training stops "
-        "when one of them returns True.",
+        "Called after each rule, the default rule included, with a `Progress` (number of rules, training loss, "
+        "seconds); training stops when one of them returns True.",
     ),
 )
 

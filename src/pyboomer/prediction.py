@@ -221,12 +221,12 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
             list(pool.map(add_part, parts))
 
 
-def find_label_vectors(Y: Vectors) -> tuple[Vectors, NDArray[np.int64]]:
-    """The distinct rows of Y, the most frequent first, then the one seen first; and how often each occurs."""
+def find_label_vectors(Y: Vectors, weight: Array) -> Vectors:
+    """The distinct rows of Y, the most frequent (by weight) first, then the one seen first."""
     packed = np.packbits(Y, axis=1)  # sorting bits is much faster than sorting rows of bytes
-    _, first, count = np.unique(packed, axis=0, return_index=True, return_counts=True)
-    order = np.lexsort((first, -count))
-    return np.ascontiguousarray(Y[first[order]]), count[order]
+    _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    frequency = np.bincount(group.ravel(), weights=weight)
+    return np.ascontiguousarray(Y[first[np.lexsort((first, -frequency))]])
 
 
 def decode_by_sign(scores: Array) -> Vectors:
@@ -240,12 +240,14 @@ def decode_by_loss(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
     for rows in _blocks(scores, vectors):
         if loss is example_wise_logistic:
             losses = _sum_exponentials(scores[rows], vectors)
+            limit = losses.min(axis=1, keepdims=True) * (1 + TIE)
         else:
             losses = np.stack(
                 [loss.value(np.broadcast_to(2.0 * y - 1, scores[rows].shape), scores[rows]) for y in vectors], axis=1
             )
-        smallest = losses.min(axis=1, keepdims=True)
-        result[rows] = vectors[np.argmax(losses <= smallest * (1 + TIE), axis=1)]
+            smallest = losses.min(axis=1, keepdims=True)
+            limit = smallest + TIE * np.minimum(smallest, 1.0)  # a large loss may well be a logarithm
+        result[rows] = vectors[np.argmax(losses <= limit, axis=1)]
     return result
 
 

@@ -78,7 +78,7 @@ def learn_rules(X: Array, Y: Array, setting: Setting, sample_weight: Array | Non
     rules = [ReferenceRule((), head, gain)]
     scores += head
     for t in range(1, setting.n_rules):  # line 3
-        g, *curvature = setting.loss.derivatives(Y, scores)  # line 4
+        g, *curvature = setting.loss.derivatives(Y, scores)  # line 4; those of uncovered examples stay what they were
         H = dense_hessians(setting.loss.shape, tuple(curvature))
         drawn = np.ones(n)
         if setting.bootstrap:
@@ -169,7 +169,7 @@ def refine_rule(
     n_features = X.shape[1]
     body: tuple[Condition, ...] = ()
     label: int | None = None
-    best = NOISE * weight.sum()
+    best = NOISE * weight.sum()  # the gain of no rule, 0, up to rounding
     sampled = weight > 0
     while setting.max_conditions is None or len(body) < setting.max_conditions:
         size = setting.n_drawn_features or n_features
@@ -182,7 +182,7 @@ def refine_rule(
             if not conditions:
                 continue
             gains = rate_candidates(G, HH, setting, label)  # line 6
-            gains[setting.min_coverage > W] = 0.0
+            gains[setting.min_coverage > W] = 0.0  # covers too few examples to be considered
             for condition, candidate in zip(conditions, gains, strict=True):
                 for k, gain in enumerate(candidate):
                     if gain > best * (1 + TIE):  # line 7
@@ -258,4 +258,4 @@ def predict_example_wise(scores: Array, Y: Array, loss: Loss) -> Array:
     known = known[np.lexsort((first, -count))]
     losses = np.stack([loss.value(np.broadcast_to(y, scores.shape), scores) for y in known], axis=1)
     smallest = losses.min(axis=1, keepdims=True)
-    return known[np.argmax(losses <= smallest * (1 + TIE), axis=1)]
+    return known[np.argmax(losses <= smallest + TIE * np.minimum(smallest, 1.0), axis=1)]  # a logarithm, if large

@@ -70,9 +70,14 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
-    matrix = validate_data(
-        estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, order="C"
-    )
+    try:
+        matrix = validate_data(
+            estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, order="C"
+        )
+    except ValueError as error:
+        if "could not convert string to float" in str(error):
+            raise ValueError(f"X holds text, which only a DataFrame can have as categories: {error}") from None
+        raise
     if sp.issparse(matrix):
         matrix = sp.csr_array(matrix, copy=True)
         matrix.sum_duplicates()

@@ -105,8 +105,7 @@ class Dataset:
 
         The numeric columns of a sparse X stay sparse.
         """
-        import pandas as pd
-
+        pd = _import_pandas("to_frame")
         is_sparse = is_sparse_matrix(self.X)
         by_column = self.X.tocsc() if is_sparse else self.X
         columns: dict[str, Any] = {}
@@ -122,8 +121,7 @@ class Dataset:
 
     def labels_frame(self) -> pd.DataFrame:
         """Return Y as a DataFrame with one column per label."""
-        import pandas as pd
-
+        pd = _import_pandas("labels_frame")
         return pd.DataFrame(self.Y, columns=list(self.label_names))
 
     def describe(self) -> dict[str, int | float]:
@@ -145,6 +143,14 @@ class Dataset:
             "distinct label vectors": len(np.unique(self.Y, axis=0)),
             "missing values": int(np.isnan(stored).sum()),
         }
+
+
+def _import_pandas(wanted_by: str) -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"{wanted_by} needs pandas: pip install 'pyboomer[pandas]'") from error
+    return pandas
 
 
 def _name_categories(values: np.ndarray, names: tuple[str, ...], *, is_sparse: bool) -> Any:
