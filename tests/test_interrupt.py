@@ -225,10 +225,10 @@ def test_a_handler_that_is_not_pythons_own_is_left_alone() -> None:
 def test_an_interrupt_is_noted_and_raised_where_it_can_do_no_harm() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt), DeferredInterrupt() as interrupt:
-            assert not interrupt.pending
+        interrupt = DeferredInterrupt()
+        with pytest.raises(KeyboardInterrupt), interrupt:
             signal.raise_signal(signal.SIGINT)
-            assert interrupt.pending
+        assert interrupt.pending
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)

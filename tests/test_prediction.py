@@ -171,7 +171,7 @@ def test_the_known_label_vectors_are_the_rows_of_y_the_most_frequent_first_then_
     model = fit()
     counts = Counter(map(tuple, Y.tolist()))
     assert model.label_vectors_.tolist() == [list(row) for row, _ in counts.most_common()]
-    doubled = np.where((Y == model.label_vectors_[-1]).all(axis=1), len(Y), 1.0)
+    doubled = np.where((model.label_vectors_[-1] == Y).all(axis=1), len(Y), 1.0)
     np.testing.assert_array_equal(find_label_vectors(Y.astype(np.uint8), doubled)[0], model.label_vectors_[-1])
 
 
