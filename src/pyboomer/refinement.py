@@ -119,76 +119,7 @@ def _find_runs(values: Array, ends: NDArray[np.int32]) -> int:
 # nominal feature (`restart`), whose conditions are about single values.
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-def _rate_vectors(
-    two: bool,
-    largest_term: bool,
-    restart: bool,
-    start: int,
-    examples: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    statistics: Array,
-    weights: Array,
-    totals: Array,
-    l2: float,
-    inside: Array,
-    outside: Array,
-    weight: Array,
-) -> None:
-    """Add one or two vectors of labels, from `start` on, to the ratings; `two` is known when this is compiled.
-
-    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
-    """
-    size = statistics.shape[1]
-    width = size // 2
-    zero = splat(0.0)
-    floor = splat(FLOOR)
-    second = start + LANES if two else start
-    G1, H1 = load(totals, start), load(totals, width + start) + 2 * l2
-    G2, H2 = load(totals, second), load(totals, width + second) + 2 * l2
-    g1, h1, g2, h2 = zero, zero, zero, zero
-    w = 0.0
-    j = 0
-    for run in range(ends.shape[0]):
-        end = ends[run]
-        while j <= end:
-            n = examples[j]
-            row = n * size
-            g1 = g1 + weights[n] * load(statistics, row + start)
-            h1 = h1 + weights[n] * load(statistics, row + width + start)
-            if two:
-                g2 = g2 + weights[n] * load(statistics, row + second)
-                h2 = h2 + weights[n] * load(statistics, row + width + second)
-            w += weights[n]
-            j += 1
-        a = h1 + l2
-        b = H1 - a
-        r = 1.0 / (a * b)
-        o = G1 - g1
-        q_inside = where_above(a, floor, g1 * g1 * (b * r), zero)
-        q_outside = where_above(b, floor, o * o * (a * r), zero)
-        if two:
-            a = h2 + l2
-            b = H2 - a
-            r = 1.0 / (a * b)
-            o = G2 - g2
-            p_inside = where_above(a, floor, g2 * g2 * (b * r), zero)
-            p_outside = where_above(b, floor, o * o * (a * r), zero)
-            q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
-            q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
-        if largest_term:
-            inside[run] = max(inside[run], largest(q_inside))
-            outside[run] = max(outside[run], largest(q_outside))
-        else:
-            inside[run] += total(q_inside)
-            outside[run] += total(q_outside)
-        weight[run] = w
-        if restart:
-            g1, h1, g2, h2 = zero, zero, zero, zero
-            w = 0.0
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _rate_labels(
     largest_term: bool,
     restart: bool,
@@ -201,22 +132,51 @@ def _rate_labels(
     inside: Array,
     outside: Array,
     weight: Array,
+    sums: Array,
 ) -> None:
-    """q = sum_k g_k^2 / (h_k + l2), or its largest term: of the examples that meet a condition, and of the others."""
+    """q = sum_k g_k^2 / (h_k + l2), or its largest term: of the examples that meet a condition, and of the others.
+
+    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
+    """
+    size = statistics.shape[1]
+    width = size // 2
+    zero = splat(0.0)
+    floor = splat(FLOOR)
+    for s in range(size):
+        sums[s] = 0.0
+    w = 0.0
+    j = 0
     for run in range(ends.shape[0]):
-        inside[run] = 0.0
-        outside[run] = 0.0
-    width = statistics.shape[1] // 2
-    k = np.int64(0)
-    while k + 2 * LANES <= width:
-        _rate_vectors(
-            True, largest_term, restart, k, examples, ends, statistics, weights, totals, l2, inside, outside, weight
-        )
-        k += 2 * LANES
-    if k < width:
-        _rate_vectors(
-            False, largest_term, restart, k, examples, ends, statistics, weights, totals, l2, inside, outside, weight
-        )
+        while j < ends[run]:
+            n = examples[j]
+            for s in range(0, size, LANES):
+                store(sums, s, load(sums, s) + weights[n] * load(statistics, n * size + s))
+            w += weights[n]
+            j += 1
+        n = examples[j]  # the last of the run: rate while adding
+        w += weights[n]
+        j += 1
+        q_inside, q_outside = zero, zero
+        for k in range(0, width, LANES):
+            g = load(sums, k) + weights[n] * load(statistics, n * size + k)
+            h = load(sums, width + k) + weights[n] * load(statistics, n * size + width + k)
+            store(sums, k, g)
+            store(sums, width + k, h)
+            a = h + l2
+            b = load(totals, width + k) - h + l2
+            r = 1.0 / (a * b)
+            o = load(totals, k) - g
+            p_inside = where_above(a, floor, g * g * (b * r), zero)
+            p_outside = where_above(b, floor, o * o * (a * r), zero)
+            q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
+            q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
+        inside[run] = largest(q_inside) if largest_term else total(q_inside)
+        outside[run] = largest(q_outside) if largest_term else total(q_outside)
+        weight[run] = w
+        if restart:
+            w = 0.0
+            for s in range(size):
+                sums[s] = 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -433,6 +393,7 @@ def sweep_column(
             workspace.inside,
             workspace.outside,
             workspace.weight,
+            workspace.sums,
         )
         if settings.rating == RATE_BOUND:
             _turn_into_bounds(n_runs, total_weight, workspace.inside, workspace.outside, workspace.weight)
@@ -530,6 +491,7 @@ def sweep_bins(
             inside,
             outside,
             weight,
+            workspace.sums,
         )
     w = 0.0
     for run in range(n_runs):
