@@ -13,8 +13,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.features import ABOVE, MISSING, Array, Categories, Columns, count_below
-from pyboomer.refinement import midpoint
 from pyboomer.rules import RuleEnsemble
+from pyboomer.sweeping import midpoint
 
 LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values
 SAMPLE = 200_000  # values from which the quantiles of a feature are estimated

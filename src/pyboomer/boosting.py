@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 from pyboomer.features import Categories, Columns, cover_rows, narrow_rows
 from pyboomer.heads import fit_head
 from pyboomer.losses import Loss
-from pyboomer.refinement import (
-    RATE_BOUND,
-    RATE_DECOMPOSABLE,
-    RATE_EXACT,
-    RATE_SINGLE,
-    Settings,
-    grow,
-    make_workspace,
-    refine_rule,
-)
+from pyboomer.refinement import grow, refine_rule
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import draw_bootstrap
 from pyboomer.simd import LANES
@@ -39,6 +30,7 @@ from pyboomer.statistics import (
     update_statistics,
     write_statistics,
 )
+from pyboomer.sweeping import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
 
 Array = NDArray[np.float64]
 LARGEST = np.iinfo(np.int64).max

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from pyboomer.heads import FLOOR, NOISE, TIE
 from pyboomer.losses import Loss, dense_hessians
-from pyboomer.refinement import midpoint
 from pyboomer.sampling import draw_bootstrap, draw_features
+from pyboomer.sweeping import midpoint
 
 Array = NDArray[np.float64]
 Condition = tuple[int, str, float]  # feature, operator, value
