@@ -294,3 +294,26 @@ def test_a_failed_fit_leaves_no_half_fitted_model_behind() -> None:
         model.fit(X[:, :2], 2 * Y)
     with pytest.raises(NotFittedError):
         model.decision_function(X[:, :2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["birds", "emotions", "enron", "llog", "medical", "scene", "slashdot", "yeast"])
+@pytest.mark.parametrize("head", ["single", "multi"])
+@pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
+def test_training_loss_falls_and_scores_stay_finite_on_the_data_of_the_paper(
+    benchmark_data: Any, name: str, head: str, loss: str
+) -> None:
+    data = benchmark_data(name)
+    losses: list[float] = []
+    model = BoomerClassifier(
+        loss,
+        head=head,
+        n_rules=100,
+        categorical_features=list(data.nominal_features),
+        random_state=1,
+        callbacks=lambda progress: losses.append(progress.loss),
+    ).fit(data.X, data.Y)
+    assert (np.diff(losses) <= 1e-12).all()
+    assert losses[-1] < losses[0]
+    model.set_params(l2=0.0, callbacks=None).fit(data.X, data.Y)
+    assert np.isfinite(model.decision_function(data.X)).all()
