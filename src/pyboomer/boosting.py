@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyboomer.features import Categories, Columns, cover_rows, narrow_rows
 from pyboomer.heads import fit_head
 from pyboomer.losses import Loss
+from pyboomer.rating import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
 from pyboomer.refinement import grow, refine_rule
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import draw_bootstrap
@@ -30,7 +31,6 @@ from pyboomer.statistics import (
     update_statistics,
     write_statistics,
 )
-from pyboomer.sweeping import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
 
 Array = NDArray[np.float64]
 LARGEST = np.iinfo(np.int64).max

@@ -10,18 +10,10 @@ from numpy.typing import NDArray
 
 from pyboomer.features import Columns, meets, narrow_rows
 from pyboomer.heads import NOISE, find_best_label
+from pyboomer.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example
 from pyboomer.sampling import draw_features
 from pyboomer.statistics import sum_rows
-from pyboomer.sweeping import (
-    RATE_EXACT,
-    RATE_SINGLE,
-    Settings,
-    Workspace,
-    add_example,
-    sum_bins,
-    sweep_bins,
-    sweep_column,
-)
+from pyboomer.sweeping import sum_bins, sweep_bins, sweep_column
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,260 @@
+"""A rating is the gain of a condition, and of its negation: Algorithm 2 for all candidates of a feature.
+
+A sweep hands over the examples in ascending order of the feature's values, in runs of equal values. Each function
+fills `inside`, twice the gain of the condition that a run ends, and `outside`, that of its negation: its sums are what
+the condition leaves of the total. Sums start anew after each run of a nominal feature (`restart`), whose conditions are
+about single values.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pyboomer.heads import FLOOR, bound_from_q, bound_gain, eliminate, unpack
+from pyboomer.simd import LANES, larger, largest, load, splat, store, total, where_above
+from pyboomer.statistics import DENSE, OUTER, count_columns, pad
+
+Array = NDArray[np.float64]
+
+# How candidates are rated: what Algorithm 2 comes down to for a loss, a kind of head and a kind of search.
+RATE_DECOMPOSABLE, RATE_SINGLE, RATE_BOUND, RATE_EXACT = range(4)
+
+
+class Settings(NamedTuple):
+    """What a rule is learned with: numbers for compiled code."""
+
+    n_labels: int
+    update: int
+    layout: int
+    rating: int
+    learning_rate: float
+    l2: float
+    bootstrap: bool
+    n_drawn_features: int
+    max_conditions: int
+    min_coverage: float
+    seed: int
+
+
+class Workspace(NamedTuple):
+    """Scratch arrays of a sweep."""
+
+    examples: NDArray[np.int32]  # the entries of a feature: examples and values, ascending
+    values: Array
+    ends: NDArray[np.int32]  # the last entry of each run of equal values
+    inside: Array  # for each run, the gain of the condition it ends ...
+    outside: Array  # ... and of its negation
+    weight: Array  # the weight of the examples that meet the condition
+    whole: Array  # sums over all covered, sampled examples, ...
+    total: Array  # ... and over those of them whose value is present
+    filled: Array  # ... and over those that hold the fill value of a sparse feature
+    sums: Array
+    others: Array
+    A: Array  # linear systems of exact search
+    L: Array
+    z: Array
+    pair: Array  # gradient and curvature of each example for the one label of a single-label head
+    bits: NDArray[np.uint64]
+    bins: Array  # (drawn features, 256, sums): sums over the bins of each drawn feature, if X is binned
+    bin_weight: Array  # (drawn features, 256): the weights of the examples in the bins
+    ones: Array  # what the sums over a bin are weighted with
+
+
+@njit(cache=True, nogil=True)
+def make_workspace(n: int, layout: int, n_labels: int, rating: int, n_histograms: int) -> Workspace:
+    """Allocate the scratch for n examples."""
+    size = count_columns(DENSE if rating == RATE_EXACT else layout, n_labels)
+    k = n_labels if rating == RATE_EXACT else 0
+    return Workspace(
+        np.empty(max(n + 1, 256), dtype=np.int32),
+        np.empty(max(n + 1, 256)),
+        np.empty(max(n + 1, 256), dtype=np.int32),
+        np.empty(max(n + 1, 256)),
+        np.empty(max(n + 1, 256)),
+        np.empty(max(n + 1, 256)),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty((k, pad(n_labels))),
+        np.empty((k, pad(n_labels))),
+        np.empty(k),
+        np.empty((n + 1 if rating == RATE_SINGLE else 0, 2)),
+        np.zeros(n // 64 + 1, dtype=np.uint64),
+        np.empty((n_histograms, 256, size)),
+        np.empty((n_histograms, 256)),
+        np.ones(257),
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def rate_labels(
+    largest_term: bool,
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    totals: Array,
+    l2: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
+    sums: Array,
+) -> None:
+    """q = sum_k g_k^2 / (h_k + l2), or its largest term: of the examples that meet a condition, and of the others.
+
+    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
+    """
+    size = statistics.shape[1]
+    width = size // 2
+    zero = splat(0.0)
+    floor = splat(FLOOR)
+    for s in range(size):
+        sums[s] = 0.0
+    w = 0.0
+    j = 0
+    for run in range(ends.shape[0]):
+        while j < ends[run]:
+            n = examples[j]
+            for s in range(0, size, LANES):
+                store(sums, s, load(sums, s) + weights[n] * load(statistics, n * size + s))
+            w += weights[n]
+            j += 1
+        n = examples[j]  # the last of the run: rate while adding
+        w += weights[n]
+        j += 1
+        q_inside, q_outside = zero, zero
+        for k in range(0, width, LANES):
+            g = load(sums, k) + weights[n] * load(statistics, n * size + k)
+            h = load(sums, width + k) + weights[n] * load(statistics, n * size + width + k)
+            store(sums, k, g)
+            store(sums, width + k, h)
+            a = h + l2
+            b = load(totals, width + k) - h + l2
+            r = 1.0 / (a * b)
+            o = load(totals, k) - g
+            p_inside = where_above(a, floor, g * g * (b * r), zero)
+            p_outside = where_above(b, floor, o * o * (a * r), zero)
+            q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
+            q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
+        inside[run] = largest(q_inside) if largest_term else total(q_inside)
+        outside[run] = largest(q_outside) if largest_term else total(q_outside)
+        weight[run] = w
+        if restart:
+            w = 0.0
+            for s in range(size):
+                sums[s] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def rate_one_label(
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    pair: Array,
+    weights: Array,
+    G: float,
+    H: float,
+    l2: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
+) -> None:
+    """q = g^2 / (h + l2) for the one label of a single-label head."""
+    g, h, w = 0.0, 0.0, 0.0
+    j = 0
+    for run in range(ends.shape[0]):
+        end = ends[run]
+        while j <= end:
+            n = examples[j]
+            g += weights[n] * pair[n, 0]
+            h += weights[n] * pair[n, 1]
+            w += weights[n]
+            j += 1
+        inside[run] = g
+        outside[run] = h
+        weight[run] = w
+        if restart:
+            g, h, w = 0.0, 0.0, 0.0
+    for run in range(ends.shape[0]):
+        g = inside[run]
+        h = outside[run]
+        a = h + l2
+        b = H - h + l2
+        inside[run] = g * g / a if a > FLOOR else 0.0
+        outside[run] = (G - g) * (G - g) / b if b > FLOOR else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_example(settings: Settings, statistics: Array, n: int, weight: float, sums: Array) -> None:
+    """Add an example to sums: of its own layout, or for exact search `DENSE`, with H = diag(a) - b b^T."""
+    if settings.rating != RATE_EXACT or settings.layout == DENSE:
+        for s in range(0, sums.shape[0], LANES):
+            store(sums, s, load(sums, s) + weight * load(statistics, n * sums.shape[0] + s))
+        return
+    width = pad(settings.n_labels)
+    section = 2 * width if settings.layout == OUTER else 0
+    position = width
+    for k in range(settings.n_labels):
+        sums[k] += weight * statistics[n, k]
+        b = weight * statistics[n, section + k]
+        for j in range(k + 1):
+            sums[position + j] -= b * statistics[n, section + j]
+        position += k + 1
+        sums[position - 1] += weight * statistics[n, width + k]
+
+
+@njit(cache=True, nogil=True)
+def rate_by_solving(
+    settings: Settings,
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    total_weight: float,
+    workspace: Workspace,
+) -> None:
+    """The gain of Eq. 16, or the bound of a user's own loss, from sums over the examples."""
+    sums, others = workspace.sums, workspace.others
+    sums[:] = 0.0
+    w = 0.0
+    j = 0
+    for run in range(ends.shape[0]):
+        while j <= ends[run]:
+            n = examples[j]
+            if n == weights.shape[0] - 1:
+                for s in range(sums.shape[0]):
+                    sums[s] += workspace.filled[s]
+            else:
+                add_example(settings, statistics, n, weights[n], sums)
+            w += weights[n]
+            j += 1
+        for s in range(sums.shape[0]):
+            others[s] = workspace.total[s] - sums[s]
+        workspace.inside[run] = 2 * _rate_sums(settings, sums, w, workspace)
+        workspace.outside[run] = 2 * _rate_sums(settings, others, total_weight - w, workspace)
+        workspace.weight[run] = w
+        if restart:
+            sums[:] = 0.0
+            w = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _rate_sums(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> float:
+    if settings.rating == RATE_BOUND:
+        return bound_gain(settings.layout, sums, weight, settings.l2)
+    unpack(settings.n_labels, sums, workspace.A, workspace.z)
+    return eliminate(workspace.A, settings.l2, workspace.z, workspace.L)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def turn_into_bounds(n_runs: int, total_weight: float, inside: Array, outside: Array, weight: Array) -> None:
+    """From q to twice the bound of the gain, for all conditions."""
+    for run in range(n_runs):
+        inside[run] = 2 * bound_from_q(inside[run], weight[run])
+        outside[run] = 2 * bound_from_q(outside[run], total_weight - weight[run])
