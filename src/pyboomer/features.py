@@ -177,7 +177,7 @@ def _collect_codes(
     """`collect_column` for a binned column: sort by counting."""
     starts = np.zeros(257, dtype=np.int64)
     for r in range(rows.shape[0]):
-        starts[codes[rows[r]] + 1] += 1
+        starts[np.int64(codes[rows[r]]) + 1] += 1
     n_missing = starts[MISSING + 1]
     for b in range(256):
         starts[b + 1] += starts[b]

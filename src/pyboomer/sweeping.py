@@ -187,7 +187,7 @@ def sum_bins(
             feature = features[i]
             for r in range(start, end):
                 n = rows[r]
-                code = codes[feature, n]
+                code = np.int64(codes[feature, n])
                 weight = weights[n]
                 bin_weight[i, code] += weight
                 if label >= 0:
