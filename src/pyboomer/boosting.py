@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import Categories, Columns, cover_rows, narrow_rows
+from pyboomer.features import Categories, Columns, cover_rows, is_sparse, narrow_rows
 from pyboomer.heads import fit_head
 from pyboomer.losses import Loss
 from pyboomer.rating import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
@@ -69,6 +69,26 @@ def _sort_by_weight(weights: Array, rows: NDArray[np.int32]) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _cover_all(
+    columns: Columns, body: Array, rows: NDArray[np.int32], n_rows: int, n_sampled: int, scratch: NDArray[np.int32]
+) -> int:
+    """Put all examples that a body covers first in `rows`, sampled or not; returns how many there are.
+
+    Before, the first `n_rows` of the `n_sampled` sampled examples are those covered (if X is not sparse).
+    """
+    if is_sparse(columns):
+        return cover_rows(columns, body, rows, scratch)
+    others = rows[n_sampled:]
+    n_others = others.shape[0]
+    for c in range(body.shape[0]):
+        feature, operator = np.int64(body[c, 0]), np.int64(body[c, 1])
+        n_others = narrow_rows(columns, feature, operator, body[c, 2], others[:n_others], scratch)
+    for r in range(n_others):
+        rows[n_rows + r] = others[r]
+    return n_rows + n_others
+
+
+@njit(cache=True, nogil=True)
 def learn_rules(
     columns: Columns,
     Y: Signs,
@@ -86,7 +106,6 @@ def learn_rules(
     n = sample_weight.shape[0]
     n_labels = settings.n_labels
     single = settings.rating == RATE_SINGLE
-    sparse = columns.position.shape[1] == 0 and columns.codes.shape[1] == 0
     n_conditions = np.zeros(count, dtype=np.int64)
     conditions = np.empty((8 * count, 3))
     labels = np.full(count, -1, dtype=np.int32)
@@ -114,16 +133,7 @@ def learn_rules(
         n_rows, size, label, body = refine_rule(  # line 6
             columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
         )
-        if sparse:
-            n_rows = cover_rows(columns, body[:size], rows, workspace.ends)
-        n_others = 0 if sparse else n - n_sampled
-        others = rows[n_sampled:]
-        for c in range(size if n_others > 0 else 0):
-            feature, operator = np.int64(body[c, 0]), np.int64(body[c, 1])
-            n_others = narrow_rows(columns, feature, operator, body[c, 2], others[:n_others], workspace.examples)
-        for r in range(n_others):
-            rows[n_rows + r] = others[r]
-        n_rows += n_others
+        n_rows = _cover_all(columns, body[:size], rows, n_rows, n_sampled, workspace.examples)
         covered = rows[:n_rows]
         gain[t], label, coverage[t] = fit_head(  # line 7
             settings.layout, statistics, covered, sample_weight, settings.l2, single, label, head[:n_labels]

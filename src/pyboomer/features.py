@@ -76,6 +76,12 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
 
 
 @njit(cache=True, nogil=True)
+def is_sparse(columns: Columns) -> bool:
+    """Whether only some values of a column are stored."""
+    return columns.position.shape[1] == 0 and columns.codes.shape[1] == 0
+
+
+@njit(cache=True, nogil=True)
 def meets(x: float, operator: int, value: float) -> bool:
     """Whether a value meets a condition; a missing one meets none, whichever the operator."""
     if operator == AT_MOST:

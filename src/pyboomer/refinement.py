@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import Columns, meets, narrow_rows
+from pyboomer.features import Columns, is_sparse, meets, narrow_rows
 from pyboomer.heads import NOISE, find_best_label
 from pyboomer.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example
 from pyboomer.sampling import draw_features
@@ -153,7 +153,7 @@ def refine_rule(
     """
     none = np.int64(-1)  # a plain -1 would be a type of its own to Numba, and double what it compiles
     n_features = columns.nominal.shape[0]
-    sparse = columns.position.shape[1] == 0 and columns.codes.shape[1] == 0
+    sparse = is_sparse(columns)
     n_rows = rows.shape[0]
     n_covered = n_rows
     weight = 0.0
