@@ -29,10 +29,13 @@ class Examples:
     nominal: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        from pyboomer.cli.reports import format_count
+        from pyboomer.cli.reports import format_count, format_names
 
         sizes = {"example": len(self.Y), "feature": len(self.feature_names), "label": len(self.label_names)}
-        return f"{self.name}: {', '.join(format_count(size, noun) for noun, size in sizes.items())}"
+        text = f"{self.name}: {', '.join(format_count(size, noun) for noun, size in sizes.items())}"
+        nominal = [self.feature_names[j] for j in self.nominal]
+        # a column of numbers with a typing error in it is text, and shows up here
+        return f"{text}; nominal: {format_names(nominal)}" if nominal else text
 
     def take(self, rows: np.ndarray) -> Examples:
         """Select examples."""
