@@ -5,6 +5,7 @@ Python may report, stop or store. All its state is the scores of the training ex
 from them, and the rules learned so far.
 """
 
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -292,7 +293,7 @@ class Booster:
             gain=join("gain"),
             feature_names=feature_names,
             label_names=label_names,
-            categories=categories,
+            categories=MappingProxyType(dict(categories)),
         )
 
     def training_loss(self) -> float:

@@ -276,12 +276,23 @@ def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDAr
 def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:
     """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one, in CSC, among them)."""
     categories: dict[int, tuple[Any, ...]] = {}
+    if sp.issparse(X):
+        # Most sparse nominal features are indicators: one value besides 0, found for all columns at once.
+        counts = np.diff(X.indptr)
+        smallest, largest = np.zeros(len(counts)), np.zeros(len(counts))
+        if len(X.data):
+            smallest[counts > 0] = np.minimum.reduceat(X.data, X.indptr[:-1][counts > 0])
+            largest[counts > 0] = np.maximum.reduceat(X.data, X.indptr[:-1][counts > 0])
+        indicator = ((smallest == largest) & (counts < X.shape[0])).tolist()
+        one = smallest.tolist()
     for feature in np.flatnonzero(nominal).tolist():
-        if sp.issparse(X):
+        if not sp.issparse(X):
+            values = set(X[:, feature].tolist())
+        elif indicator[feature]:
+            values = {0.0, one[feature]}
+        else:
             stored = X.data[X.indptr[feature] : X.indptr[feature + 1]].tolist()
             values = set(stored) if len(stored) == X.shape[0] else {*stored, 0.0}
-        else:
-            values = set(X[:, feature].tolist())
         categories[feature] = tuple(_plain(value) for value in sorted(v for v in values if v == v))
     return categories
 
