@@ -231,6 +231,17 @@ def fit_head(
     """
     n_labels = head.shape[0]
     width = pad(n_labels)
+    if single and label >= 0:
+        g, h, coverage = 0.0, 0.0, 0.0
+        for r in range(rows.shape[0]):
+            n = rows[r]
+            g += weights[n] * statistics[n, label]
+            h += weights[n] * statistics[n, width + label]
+            coverage += weights[n]
+        for k in range(n_labels):
+            head[k] = 0.0
+        head[label] = -g / (h + l2) if h + l2 > FLOOR else 0.0  # Eq. 17
+        return rate_label(g, h, l2), label, coverage
     sums = np.empty(statistics.shape[1])
     coverage = sum_rows(statistics, rows, weights, sums)
     if layout == DIAGONAL:
