@@ -109,3 +109,14 @@ def test_bad_requests_for_bins_name_the_culprit() -> None:
     for wrong in (1, 256, 2.5, "many", True):
         with pytest.raises(ValueError, match='max_bins must be None, "auto" or a whole number from 2 to 255'):
             BoomerClassifier(max_bins=wrong).fit(X, Y)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("head", ["single", "multi"])
+@pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
+def test_the_number_of_threads_changes_nothing(loss: str, head: str) -> None:
+    X, Y = make_data(3000)
+    one, two, five = (
+        BoomerClassifier(loss, head=head, n_rules=20, max_bins=16, n_jobs=n, random_state=2).fit(X, Y).rules_
+        for n in (None, 2, 5)
+    )
+    assert one == two == five

@@ -5,6 +5,7 @@ binned features is to learn from their bin numbers: the rules are the same, with
 replaced by the value that separates the bins. Nominal features keep their category codes.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import ABOVE, MISSING, Array, Categories, Columns, count_below
+from pyboomer.features import ABOVE, MISSING, Array, Categories, Columns
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sweeping import midpoint
 
@@ -27,24 +28,27 @@ class Bins(NamedTuple):
     edges: tuple[Array, ...]
 
 
-def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bins: int) -> Bins:
+def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bins: int, n_threads: int = 1) -> Bins:
     """Bin the columns of a dense X whose nominal features hold category codes."""
     n, n_features = X.shape
     codes = np.empty((n_features, n), dtype=np.uint8)
-    edges = []
-    for f in range(n_features):
+
+    def bin_column(f: int) -> Array:
         column = np.ascontiguousarray(X[:, f], dtype=np.float64)
-        if f in categories:
-            if len(categories[f]) > LARGEST:
-                raise ValueError(
-                    f"feature {names[f]!r} has {len(categories[f])} categories, but max_bins allows for {LARGEST}; "
-                    "set max_bins=None"
-                )
-            edges.append(np.empty(0))
-            codes[f] = np.where(np.isnan(column), MISSING, column).astype(np.uint8)
-        else:
-            edges.append(find_edges(column, max_bins))
-            _number_bins(column, edges[f], codes[f])
+        if f not in categories:
+            edges = find_edges(column, max_bins)
+            _number_bins(column, edges, codes[f])
+            return edges
+        if len(categories[f]) > LARGEST:
+            raise ValueError(
+                f"feature {names[f]!r} has {len(categories[f])} categories, but max_bins allows for {LARGEST}; "
+                "set max_bins=None"
+            )
+        codes[f] = np.where(np.isnan(column), MISSING, column).astype(np.uint8)
+        return np.empty(0)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        edges = tuple(pool.map(bin_column, range(n_features)))
     nominal = np.zeros(n_features, dtype=bool)
     nominal[list(categories)] = True
     nothing = np.empty(0, dtype=np.int32)
@@ -58,7 +62,7 @@ def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bi
         np.empty((n_features, 0), dtype=np.int32),
         codes,
     )
-    return Bins(columns, tuple(edges))
+    return Bins(columns, edges)
 
 
 def find_edges(column: Array, max_bins: int) -> Array:
@@ -74,9 +78,16 @@ def find_edges(column: Array, max_bins: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def _number_bins(column: Array, edges: Array, codes: NDArray[np.uint8]) -> None:
-    """The bin number of a value is the number of edges below it."""
+    """The bin number of a value is the number of edges below it: a binary search without branches."""
     for n in range(column.shape[0]):
-        codes[n] = MISSING if column[n] != column[n] else count_below(edges, column[n], False)
+        x = column[n]
+        below = 0
+        length = edges.shape[0]
+        while length > 0:
+            half = (length + 1) // 2
+            below += half if edges[below + half - 1] < x else 0
+            length -= half
+        codes[n] = below if x == x else MISSING
 
 
 def separate_bins(rules: RuleEnsemble, bins: Bins) -> RuleEnsemble:

@@ -5,6 +5,7 @@ Python may report, stop or store. All its state is the scores of the training ex
 from them, and the rules learned so far.
 """
 
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -58,11 +59,17 @@ def choose_rating(loss: Loss, single: bool, search: str) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _sort_by_weight(weights: Array, rows: NDArray[np.int32]) -> int:
-    """Put the examples of positive weight first, the others behind them; returns how many are sampled."""
+def _draw_sample(settings: Settings, rule: int, sample_weight: Array, weights: Array, rows: NDArray[np.int32]) -> int:
+    """Draw the weights that a rule is learned with, and put the examples sampled, of positive weight, first in `rows`.
+
+    Returns how many these are; behind them follow the others.
+    """
+    if settings.bootstrap:
+        draw_bootstrap(settings.seed, rule, weights)
     n_sampled = 0
     last = rows.shape[0] - 1
     for n in range(rows.shape[0]):
+        weights[n] = weights[n] * sample_weight[n] if settings.bootstrap else sample_weight[n]
         rows[n_sampled] = n
         rows[last - (n - n_sampled)] = n
         n_sampled += weights[n] > 0.0
@@ -123,14 +130,7 @@ def learn_rules(
     n_rows = n
     used = 0
     for t in range(count):
-        if settings.bootstrap:
-            draw_bootstrap(settings.seed, first + t, weights[:n])  # line 5
-            for r in range(n):
-                weights[r] *= sample_weight[r]
-        else:
-            for r in range(n):
-                weights[r] = sample_weight[r]
-        n_sampled = _sort_by_weight(weights[:n], rows)
+        n_sampled = _draw_sample(settings, first + t, sample_weight, weights[:n], rows)  # line 5
         n_rows, size, label, body = refine_rule(  # line 6
             columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
         )
@@ -232,6 +232,7 @@ class Booster:
         size = count_columns(self.settings.layout, n_labels)
         self.statistics = statistics if statistics.shape[1] == size else np.zeros((n + 1, size))
         write_statistics(loss, self.settings.layout, self.Y, self.scores, everyone, self.statistics, n_labels)
+        self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
         self.chunks = [
             Chunk(
                 n_conditions=np.zeros(1, dtype=np.int64),
@@ -248,7 +249,7 @@ class Booster:
         """Learn `count` more rules."""
         user_defined = self.settings.update == USER_DEFINED
         for _ in range(count if user_defined else min(count, 1)):
-            chunk, covered = learn_rules(
+            chunk, covered = self.learn_rules(
                 self.columns,
                 self.Y,
                 self.sample_weight,

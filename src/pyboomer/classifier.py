@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
@@ -37,6 +38,7 @@ from pyboomer.prediction import (
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import count_features
 from pyboomer.tables import read_table, read_training_table
+from pyboomer.threads import spread_learning
 
 Array = NDArray[np.float64]
 
@@ -164,7 +166,8 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
         matrix, labels, weight = _drop_absent(table.matrix, labels, weight)
         with DeferredInterrupt() as interrupt:  # from here on: Numba would swallow it when it loads compiled code
             n_bins = _count_bins(self.max_bins, self.search, matrix)
-            bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins)
+            n_threads = 1 if n_bins is None else effective_n_jobs(self.n_jobs)
+            bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins, n_threads)
             booster = Booster(
                 sort_columns(matrix, table.categories) if bins is None else bins.columns,
                 np.where(labels == 1, 1, -1).astype(np.int8),
@@ -182,7 +185,10 @@ class BoomerClassifier(ClassifierMixin, BaseEstimator):
             )
             vectors = find_label_vectors(labels, weight)
             try:
-                self._boost(booster, interrupt)
+                with ThreadPoolExecutor(n_threads) as pool:
+                    if n_threads > 1:
+                        booster.learn_rules = spread_learning(pool, n_threads)
+                    self._boost(booster, interrupt)
             except KeyboardInterrupt:
                 interrupt.pending = True
             rules = booster.collect_rules(table.names, form.names, table.categories)

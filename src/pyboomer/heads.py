@@ -27,6 +27,7 @@ TIE = 1e-10  # of two gains, one is larger only if it is by this relative margin
 NOISE = 1e-15  # a gain that is not above it, per unit of weight, is rounding: no gain
 FLOOR = 1e-6  # a denominator or pivot not above it is degenerate: that label gets score 0 and gain 0
 CONJUGATE_GRADIENTS_FROM = 17  # labels; below, forming and eliminating the K x K system is faster
+CACHE = 2**18  # numbers that fit the second-level cache
 TOLERANCE = 1e-11  # of the residual of conjugate gradients, relative to the right-hand side
 
 
@@ -255,7 +256,8 @@ def fit_head(
                 head[k] = -sums[k] / h  # Eq. 17
                 gain += rate_label(sums[k], sums[width + k], l2)
         return gain, label, coverage
-    if layout != DENSE and n_labels >= CONJUGATE_GRADIENTS_FROM:
+    in_cache = rows.shape[0] * statistics.shape[1] < CACHE  # each step of conjugate gradients reads all statistics
+    if layout != DENSE and n_labels >= (CONJUGATE_GRADIENTS_FROM if in_cache else 4 * CONJUGATE_GRADIENTS_FROM):
         gain = solve_matrix_free(layout, statistics, rows, weights, coverage, sums, l2, head)
         return gain, label, coverage
     A, L = np.empty((n_labels, width)), np.empty((n_labels, width))

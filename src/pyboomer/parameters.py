@@ -171,8 +171,8 @@ PARAMETERS = (
         None,
         "None or a whole number other than 0",
         lambda value: value is None or (_is_whole(value, -(2**31)) and value != 0),
-        "The number of threads that score examples in predictions; -1 for all cores, None for one. The result does "
-        "not depend on it.",
+        "The number of threads that learn from binned features and that score examples in predictions; -1 for all "
+        "cores, None for one. The result does not depend on it.",
     ),
     Parameter(
         "verbose",

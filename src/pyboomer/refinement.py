@@ -21,6 +21,27 @@ BINS_FROM = 512  # covered examples; fewer are swept one by one, as without bins
 
 
 @njit(cache=True, nogil=True)
+def _sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
+    weight = 0.0
+    for r in range(rows.shape[0]):
+        weight += weights[rows[r]]
+    return weight
+
+
+@njit(cache=True, nogil=True)
+def _fix_label(statistics: Array, rows: NDArray[np.int32], settings: Settings, workspace: Workspace) -> np.int64:
+    """Choose the label of a single-label head; from now on, sums and statistics are about that label alone."""
+    label = np.int64(find_best_label(settings.n_labels, workspace.whole, settings.l2))
+    width = statistics.shape[1] // 2
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        workspace.pair[n, 0] = statistics[n, label]
+        workspace.pair[n, 1] = statistics[n, width + label]
+    workspace.whole[0], workspace.whole[1] = workspace.whole[label], workspace.whole[width + label]
+    return label
+
+
+@njit(cache=True, nogil=True)
 def _sum_sampled(
     statistics: Array,
     rows: NDArray[np.int32],
@@ -75,10 +96,7 @@ def _narrow_dense(
         _sum_sampled(statistics, kept, weights, label, settings, workspace, whole)
     for r in range(dropped.shape[0]):
         weights[dropped[r]] = 0.0
-    weight = 0.0
-    for r in range(n_rows):
-        weight += weights[kept[r]]
-    return n_rows, weight
+    return n_rows, _sum_weights(kept, weights)
 
 
 @njit(cache=True, nogil=True)
@@ -156,9 +174,7 @@ def refine_rule(
     sparse = is_sparse(columns)
     n_rows = rows.shape[0]
     n_covered = n_rows
-    weight = 0.0
-    for r in range(n_rows):
-        weight += weights[rows[r]]
+    weight = _sum_weights(rows, weights)
     _sum_sampled(statistics, rows, weights, none, settings, workspace, workspace.whole)
     n_conditions = 0
     label = none
@@ -219,13 +235,7 @@ def refine_rule(
             )
             n_rows = n_covered
         if settings.rating == RATE_SINGLE and label < 0:  # the first condition fixes the label
-            label = find_best_label(settings.n_labels, workspace.whole, settings.l2)
-            width = statistics.shape[1] // 2
-            for r in range(n_rows):
-                n = rows[r]
-                workspace.pair[n, 0] = statistics[n, label]
-                workspace.pair[n, 1] = statistics[n, width + label]
-            workspace.whole[0], workspace.whole[1] = workspace.whole[label], workspace.whole[width + label]
+            label = _fix_label(statistics, rows[:n_rows], settings, workspace)
         if n_conditions == body.shape[0]:
             body = grow(body)
         body[n_conditions, 0], body[n_conditions, 1], body[n_conditions, 2] = chosen, operator, value

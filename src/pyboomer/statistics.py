@@ -29,6 +29,7 @@ Rows = NDArray[np.int32]
 Signs = NDArray[np.int8]
 
 DIAGONAL, OUTER_GRADIENT, OUTER, DENSE = range(4)
+BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
 LABEL_WISE, EXAMPLE_WISE, USER_DEFINED = range(3)  # which compiled update serves the loss
 
 
@@ -164,19 +165,22 @@ def sum_hessians(layout: int, n_labels: int, statistics: Array, rows: Rows, weig
     size = statistics.shape[1]
     width = pad(n_labels)
     section = 2 * width if layout == OUTER else 0
-    for i in range(n_labels):
-        for j in range(0, i + 1, 2 * LANES):
-            other = j + LANES if j + LANES <= i else j
-            first = splat(0.0)
-            second = splat(0.0)
-            for r in range(rows.shape[0]):
-                start = rows[r] * size + section
-                b = weights[rows[r]] * statistics[rows[r], section + i]
-                first = first - b * load(statistics, start + j)
-                second = second - b * load(statistics, start + other)
-            store(A, i * width + j, first)
-            store(A, i * width + other, second)
-        diagonal = 0.0
-        for r in range(rows.shape[0]):
-            diagonal += weights[rows[r]] * statistics[rows[r], width + i]
-        A[i, i] += diagonal
+    A[:] = 0.0
+    for begin in range(0, rows.shape[0], BLOCK):  # examples that stay in the cache while all labels are paired
+        end = min(begin + BLOCK, rows.shape[0])
+        for i in range(n_labels):
+            for j in range(0, i + 1, 2 * LANES):
+                other = j + LANES if j + LANES <= i else j
+                first = load(A, i * width + j)
+                second = load(A, i * width + other)
+                for r in range(begin, end):
+                    start = rows[r] * size + section
+                    b = weights[rows[r]] * statistics[rows[r], section + i]
+                    first = first - b * load(statistics, start + j)
+                    second = second - b * load(statistics, start + other)
+                store(A, i * width + j, first)
+                store(A, i * width + other, second)
+            diagonal = 0.0
+            for r in range(begin, end):
+                diagonal += weights[rows[r]] * statistics[rows[r], width + i]
+            A[i, i] += diagonal
