@@ -82,17 +82,19 @@ def _narrow_dense(
 ) -> tuple[int, float]:
     """Narrow the coverage by a condition and bring the sums in `workspace.whole` up to date.
 
-    They are summed anew, or those of the dropped examples are subtracted, whichever are fewer. Returns the number and
-    the weight of the rows that are left.
+    They are summed anew, or those of the dropped examples are subtracted, whichever are fewer; as long as bins are
+    summed, nobody asks for them. Returns the number and the weight of the rows that are left.
     """
     n_rows = narrow_rows(columns, feature, operator, value, rows, workspace.examples)
     kept, dropped = rows[:n_rows], rows[n_rows:]
     whole = workspace.whole
-    if dropped.shape[0] < n_rows:
+    binned = workspace.bins.shape[0] > 0
+    fixes_label = settings.rating == RATE_SINGLE and label < 0
+    if not binned and dropped.shape[0] < n_rows:
         _sum_sampled(statistics, dropped, weights, label, settings, workspace, workspace.sums)
         for s in range(2 if label >= 0 else whole.shape[0]):
             whole[s] -= workspace.sums[s]
-    else:
+    elif not binned or n_rows < BINS_FROM or fixes_label:
         _sum_sampled(statistics, kept, weights, label, settings, workspace, whole)
     for r in range(dropped.shape[0]):
         weights[dropped[r]] = 0.0
@@ -175,7 +177,8 @@ def refine_rule(
     n_rows = rows.shape[0]
     n_covered = n_rows
     weight = _sum_weights(rows, weights)
-    _sum_sampled(statistics, rows, weights, none, settings, workspace, workspace.whole)
+    if workspace.bins.shape[0] == 0 or n_rows < BINS_FROM:
+        _sum_sampled(statistics, rows, weights, none, settings, workspace, workspace.whole)
     n_conditions = 0
     label = none
     best = NOISE * weight
