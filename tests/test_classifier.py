@@ -317,3 +317,13 @@ def test_training_loss_falls_and_scores_stay_finite_on_the_data_of_the_paper(
     assert losses[-1] < losses[0]
     model.set_params(l2=0.0, callbacks=None).fit(data.X, data.Y)
     assert np.isfinite(model.decision_function(data.X)).all()
+
+
+def test_labels_may_lie_in_memory_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 4)), rng.integers(0, 2, size=(40, 9))
+    expected = BoomerClassifier(n_rules=5, random_state=0).fit(X, Y)
+    for same in (np.asfortranarray(Y), np.repeat(Y, 2, axis=1)[:, ::2], Y[::-1][::-1]):
+        model = BoomerClassifier(n_rules=5, random_state=0).fit(X, same)
+        np.testing.assert_array_equal(model.label_vectors_, expected.label_vectors_)
+        assert model.rules_ == expected.rules_

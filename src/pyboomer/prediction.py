@@ -225,7 +225,9 @@ def find_label_vectors(Y: Vectors, weight: Array) -> Vectors:
     """The distinct rows of Y, the most frequent (by weight) first, then the one seen first."""
     packed = np.packbits(Y, axis=1)  # sorting bits is much faster than sorting rows of bytes, one number fastest
     if packed.shape[1] <= 8:
-        packed = np.pad(packed, ((0, 0), (0, 8 - packed.shape[1]))).view(np.uint64)
+        number = np.zeros((len(Y), 8), dtype=np.uint8)
+        number[:, : packed.shape[1]] = packed
+        packed = number.view(np.uint64)
     _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     frequency = np.bincount(group.ravel(), weights=weight)
     return np.ascontiguousarray(Y[first[np.lexsort((first, -frequency))]])
