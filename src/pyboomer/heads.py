@@ -232,7 +232,11 @@ def fit_head(
     """
     n_labels = head.shape[0]
     width = pad(n_labels)
-    if single and label >= 0:
+    sums = np.empty(statistics.shape[1])
+    if single:
+        if label < 0:
+            sum_rows(statistics, rows, weights, sums)
+            label = find_best_label(n_labels, sums, l2)
         g, h, coverage = 0.0, 0.0, 0.0
         for r in range(rows.shape[0]):
             n = rows[r]
@@ -243,18 +247,13 @@ def fit_head(
             head[k] = 0.0
         head[label] = -g / (h + l2) if h + l2 > FLOOR else 0.0  # Eq. 17
         return rate_label(g, h, l2), label, coverage
-    sums = np.empty(statistics.shape[1])
     coverage = sum_rows(statistics, rows, weights, sums)
     if layout == DIAGONAL:
-        if single and label < 0:
-            label = find_best_label(n_labels, sums, l2)
         gain = 0.0
         for k in range(n_labels):
             h = sums[width + k] + l2
-            head[k] = 0.0
-            if h > FLOOR and (k == label or not single):
-                head[k] = -sums[k] / h  # Eq. 17
-                gain += rate_label(sums[k], sums[width + k], l2)
+            head[k] = -sums[k] / h if h > FLOOR else 0.0  # Eq. 17
+            gain += rate_label(sums[k], sums[width + k], l2)
         return gain, label, coverage
     in_cache = rows.shape[0] * statistics.shape[1] < CACHE  # each step of conjugate gradients reads all statistics
     if layout != DENSE and n_labels >= (CONJUGATE_GRADIENTS_FROM if in_cache else 4 * CONJUGATE_GRADIENTS_FROM):

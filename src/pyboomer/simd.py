@@ -39,10 +39,6 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _DOUBLES)
 
 
-def _constant(value: float) -> ir.Constant:
-    return ir.Constant(_DOUBLES, [value] * LANES)
-
-
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
     data = context.make_array(array_type)(context, builder, array).data
     return builder.gep(data, [position])

@@ -73,6 +73,50 @@ def _pick(
 
 
 @njit(cache=True, nogil=True, forceinline=True)
+def _rate_runs(
+    nominal: bool,
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    label: int,
+    totals: Array,
+    settings: Settings,
+    workspace: Workspace,
+) -> None:
+    """Rate the runs by sums of rows of statistics: of examples or bins, about all labels or one."""
+    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
+    if label >= 0:
+        rate_one_label(
+            nominal,
+            workspace.examples,
+            ends,
+            statistics,
+            weights,
+            totals[0],
+            totals[1],
+            settings.l2,
+            inside,
+            outside,
+            weight,
+        )
+    else:
+        rate_labels(
+            settings.rating == RATE_SINGLE,
+            nominal,
+            workspace.examples,
+            ends,
+            statistics,
+            weights,
+            totals,
+            settings.l2,
+            inside,
+            outside,
+            weight,
+            workspace.sums,
+        )
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def sweep_column(
     columns: Columns,
     feature: int,
@@ -124,39 +168,11 @@ def sweep_column(
     if not nominal:
         n_runs -= 1  # the last run is all there is: no condition
     ends = workspace.ends[:n_runs]
-    if label >= 0:
-        rate_one_label(
-            nominal,
-            examples,
-            ends,
-            workspace.pair,
-            weights,
-            sums[0],
-            sums[1],
-            settings.l2,
-            workspace.inside,
-            workspace.outside,
-            workspace.weight,
-        )
-    elif settings.rating == RATE_EXACT or settings.layout == OUTER:
+    if settings.rating == RATE_EXACT or settings.layout == OUTER:
         rate_by_solving(settings, nominal, examples, ends, statistics, weights, total_weight, workspace)
     else:
-        rate_labels(
-            settings.rating == RATE_SINGLE,
-            nominal,
-            examples,
-            ends,
-            statistics,
-            weights,
-            sums,
-            settings.l2,
-            workspace.inside,
-            workspace.outside,
-            workspace.weight,
-            workspace.sums,
-        )
-        if settings.rating == RATE_BOUND:
-            turn_into_bounds(n_runs, total_weight, workspace.inside, workspace.outside, workspace.weight)
+        own = workspace.pair if label >= 0 else statistics
+        _rate_runs(nominal, ends, own, weights, label, sums, settings, workspace)
     return _choose(nominal, n_runs, total_weight, settings, workspace, best)
 
 
@@ -223,42 +239,11 @@ def sweep_bins(
         return best, -1, 0.0
     n_runs = m if nominal else m - 1
     ends = workspace.ends[:n_runs]
-    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
-    if label >= 0:
-        rate_one_label(
-            nominal,
-            workspace.examples,
-            ends,
-            bins,
-            workspace.ones,
-            sums[0],
-            sums[1],
-            settings.l2,
-            inside,
-            outside,
-            weight,
-        )
-    else:
-        rate_labels(
-            settings.rating == RATE_SINGLE,
-            nominal,
-            workspace.examples,
-            ends,
-            bins,
-            workspace.ones,
-            sums,
-            settings.l2,
-            inside,
-            outside,
-            weight,
-            workspace.sums,
-        )
+    _rate_runs(nominal, ends, bins, workspace.ones, label, sums, settings, workspace)
     w = 0.0
     for run in range(n_runs):
         w = bin_weight[workspace.examples[run]] + (0.0 if nominal else w)
-        weight[run] = w
-    if label < 0 and settings.rating == RATE_BOUND:
-        turn_into_bounds(n_runs, total_weight, inside, outside, weight)
+        workspace.weight[run] = w
     return _choose(nominal, n_runs, total_weight, settings, workspace, best)
 
 
@@ -267,6 +252,8 @@ def _choose(
     nominal: bool, n_runs: int, total_weight: float, settings: Settings, workspace: Workspace, best: float
 ) -> tuple[float, int, float]:
     """Pick a condition and put it in terms of the feature: gain, operator (-1: there is none) and value."""
+    if settings.rating == RATE_BOUND and settings.layout != OUTER:
+        turn_into_bounds(n_runs, total_weight, workspace.inside, workspace.outside, workspace.weight)
     best, run, negated = _pick(
         workspace.inside, workspace.outside, workspace.weight, n_runs, total_weight, settings.min_coverage, best
     )
