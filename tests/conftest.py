@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyboomer.boosting import Booster
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.features import encode, find_categories, sort_columns
-from pyboomer.losses import example_wise_logistic, label_wise_logistic
+from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
 from pyboomer.rules import OPERATORS, RuleEnsemble
 
@@ -47,17 +47,18 @@ def make_booster(
     options = {**DEFAULTS, "search": "exact", **options}
     options["n_drawn_features"] = options["n_drawn_features"] or X.shape[1]
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    Y = Y if options["loss"] is squared_error else Y.astype(np.int8)
     mask = np.isin(np.arange(X.shape[1]), nominal)
     matrix = sp.csc_array(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     categories = find_categories(matrix, mask)
     columns = sort_columns(matrix if sp.issparse(X) else encode(matrix, categories), categories)
-    return Booster(columns, Y.astype(np.int8), weight, **options), categories
+    return Booster(columns, Y, weight, **options), categories
 
 
 def name_rules(booster: Booster, categories: dict[int, tuple[Any, ...]]) -> RuleEnsemble:
     features = tuple(f"x{i}" for i in range(len(booster.columns.nominal)))
     labels = tuple(f"y{k}" for k in range(booster.settings.n_labels))
-    return booster.collect_rules(features, labels, categories)
+    return booster.take_rules(features, labels, categories)
 
 
 def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:
@@ -137,15 +138,17 @@ def check_oracle(
         n_rules: int = 10,
         nominal: Sequence[int] = (),
         sample_weight: Array | None = None,
+        label_weight: Array | None = None,
         **options: Any,
     ) -> list[ReferenceRule]:
-        booster, categories = make_booster(X, Y, nominal=nominal, sample_weight=sample_weight, **options)
+        weights = {"sample_weight": sample_weight, "label_weight": label_weight}
+        booster, categories = make_booster(X, Y, nominal=nominal, **weights, **options)
         booster.learn(n_rules - 1)
         learned = name_rules(booster, categories)
         rules = as_reference_rules(learned)
         dense = encode_nominal(X, nominal)
         setting = Setting(**{**DEFAULTS, **options}, n_rules=n_rules, nominal=tuple(nominal))
-        assert_same_rules(rules, learn_rules(dense, Y.astype(np.float64), setting, sample_weight))
+        assert_same_rules(rules, learn_rules(dense, Y.astype(np.float64), setting, **weights))
         weight = np.ones(len(dense)) if sample_weight is None else sample_weight
         np.testing.assert_allclose(learned.coverage, [weight[covers(rule.body, dense)].sum() for rule in rules])
         return rules

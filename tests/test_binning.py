@@ -92,7 +92,7 @@ def test_auto_uses_bins_only_for_many_examples(monkeypatch: pytest.MonkeyPatch) 
     X, Y = make_data(600)
     rules = {bins: BoomerClassifier(max_bins=bins, n_rules=5, random_state=0).fit(X, Y).rules_ for bins in (None, 255)}
     assert BoomerClassifier(n_rules=5, random_state=0).fit(X, Y).rules_ == rules[None]
-    monkeypatch.setattr("pyboomer.classifier.BINS_FROM", 500)
+    monkeypatch.setattr("pyboomer.binning.FROM", 500)
     assert BoomerClassifier(n_rules=5, random_state=0).fit(X, Y).rules_ == rules[255]
     assert BoomerClassifier(n_rules=5, random_state=0, search="exact").fit(X, Y).rules_ != rules[255]
 

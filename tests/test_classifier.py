@@ -151,7 +151,10 @@ BAD_WEIGHTS = {
     "too few": (np.ones(49), r"sample_weight.shape == \(49,\), expected \(50,\)"),
     "NaN": (np.full(50, np.nan), "sample_weight contains NaN"),
     "infinite": (np.full(50, np.inf), "sample_weight contains infinity"),
-    "per label": (np.ones((50, 3)), "(?i)sample.weights must be 1D"),
+    "for other labels": (
+        np.ones((50, 9)),
+        r"must have shape \(50,\), .* or \(50, \d\), .*; got \(50, 9\)",
+    ),
     "too large": (np.full(50, 1e307), r"sample_weight is too large to be added up, got 1e\+307 for example 0"),
 }
 

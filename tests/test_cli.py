@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyboomer import BoomerClassifier, __version__, load_model
+from pyboomer import BoomerClassifier, BoomerRegressor, __version__, load_model
 from pyboomer.cli import main
 from pyboomer.cli.commands import boomer
 from pyboomer.cli.options import NOT_OPTIONS, LearnerCommand, parse_value
@@ -413,12 +413,19 @@ def test_pandas_is_asked_for_only_where_it_is_needed(run: Run, monkeypatch: pyte
         assert "need pandas: pip install 'pyboomer[pandas]'" in outcome.err
 
 
-def test_a_missing_label_is_named_with_its_row(run: Run, frame: pd.DataFrame) -> None:
+def test_a_missing_label_is_unknown_in_training_and_named_with_its_row_elsewhere(run: Run, frame: pd.DataFrame) -> None:
     frame["is_loud"] = frame["is_loud"].where(frame.index != 4)
     frame.to_csv("songs.csv", index=False)
-    outcome = run("train", "songs.csv", "-o", "m.json", "--labels", "is_*")
+    assert run("train", "songs.csv", "-o", "m.json", "--labels", "is_*", *QUICK).code == 0
+    table, labels = frame[["tempo", "style"]], frame[["is_fast", "is_loud"]]
+    expected = BoomerClassifier(n_rules=10, random_state=1, categorical_features=[1]).fit(table, labels)
+    assert load_model("m.json").rules_ == expected.rules_
+    outcome = run("evaluate", "songs.csv", "--labels", "is_*")
     assert fails_in_one_line(outcome)
     assert "label 'is_loud' is missing in row 5" in outcome.err
+    frame["is_loud"] = frame["is_loud"].replace(1, 2)
+    frame.to_csv("songs.csv", index=False)
+    assert "label 'is_loud' is 2.0 in row" in run("train", "songs.csv", "-o", "m.json", "--labels", "is_*").err
 
 
 def test_an_interrupted_training_saves_the_rules_learned(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +448,7 @@ def test_an_interrupted_training_saves_the_rules_learned(run: Run, monkeypatch: 
 
 
 def test_an_interrupt_elsewhere_is_told_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pyboomer.cli.commands.read_examples", interrupt)
@@ -449,7 +456,7 @@ def test_an_interrupt_elsewhere_is_told_in_one_line(run: Run, monkeypatch: pytes
 
 
 def test_a_defect_is_told_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyboomer.cli.commands.read_examples", lambda *_: 1 / 0)
+    monkeypatch.setattr("pyboomer.cli.commands.read_examples", lambda *_, **__: 1 / 0)
     outcome = run("train", "digits7", "-o", "model.json")
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err == "boomer: error: unexpected ZeroDivisionError: division by zero; please report this\n"
@@ -472,6 +479,48 @@ def test_a_progress_bar_is_shown_in_a_terminal_only(run: Run, monkeypatch: pytes
     assert "Folds" in run("evaluate", "digits7", "--folds", "2", *QUICK).err
     assert "Learning" in run("evaluate", "digits7", *QUICK).err
     assert run("evaluate", "digits7", "--quiet", *QUICK).err == ""
+
+
+def test_training_may_stop_early(run: Run) -> None:
+    options = ("--early-stopping", "--n-iter-no-change", "10", "--scoring", "accuracy", "--learning-rate", "1")
+    assert run("train", "digits7", "-o", "model.json", *options, "--random-state", "1").code == 0
+    assert len(load_model("model.json").rules_) < 1000
+    assert "up to 1,000 rules" in run("evaluate", "digits7", *options).out
+    assert fails_in_one_line(run("train", "digits7", "-o", "model.json", "--scoring", "hammer"))
+
+
+def test_a_model_is_exported_as_a_python_file(run: Run) -> None:
+    run("train", "digits7", "-o", "model.json", *QUICK)
+    assert run("export", "model.json", "-o", "model.py") == (0, "Wrote model.py\n", "")
+    assert Path("model.py").read_text(encoding="utf-8") == load_model("model.json").to_python()
+    for output in ("model.txt", "model"):
+        outcome = run("export", "model.json", "-o", output)
+        assert fails_in_one_line(outcome)
+        assert "must end in .onnx or .py" in outcome.err
+
+
+def test_a_model_is_exported_as_onnx(run: Run) -> None:
+    onnx = pytest.importorskip("onnx")
+    run("train", "digits7", "-o", "model.json", *QUICK)
+    assert run("export", "model.json", "-o", "model.onnx").code == 0
+    onnx.checker.check_model(onnx.load("model.onnx"))
+
+
+def test_a_model_of_numbers_predicts_numbers(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("songs.csv", index=False)
+    model = BoomerRegressor(n_rules=5, random_state=1).fit(frame[["tempo"]], frame[["is_fast"]] * 2.5)
+    model.save("model.json")
+    lines = run("predict", "model.json", "songs.csv").out.splitlines()
+    assert lines[0] == "is_fast"
+    np.testing.assert_allclose([float(line) for line in lines[1:]], model.predict(frame[["tempo"]])[:, 0], rtol=1e-5)
+    assert "is_fast" in run("rules", "model.json").out
+    for arguments in (
+        ["predict", "model.json", "songs.csv", "--proba"],
+        ["evaluate", "songs.csv", "--model", "model.json"],
+    ):
+        outcome = run(*arguments)
+        assert fails_in_one_line(outcome)
+        assert "predicts numbers" in outcome.err
 
 
 def test_classes_of_one_column_are_predicted_as_such(run: Run, frame: pd.DataFrame) -> None:

@@ -13,7 +13,16 @@ from pyboomer.heads import FLOOR, bound_gain
 from pyboomer.heads import fit_head as _fit_head
 from pyboomer.heads import solve_matrix_free as _solve_matrix_free
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
-from pyboomer.statistics import OUTER, OUTER_GRADIENT, choose_layout, count_columns, pad, sum_rows, write_statistics
+from pyboomer.statistics import (
+    OUTER,
+    OUTER_GRADIENT,
+    Truth,
+    choose_layout,
+    count_columns,
+    pad,
+    sum_rows,
+    write_statistics,
+)
 
 Array = NDArray[np.float64]
 
@@ -59,7 +68,7 @@ def make_statistics(loss: Loss, examples: Examples, single: bool = False) -> tup
     statistics = np.zeros((n, count_columns(layout, K)))
     Y, F = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
     Y[:, :K], F[:, :K] = examples.Y, examples.F
-    write_statistics(loss, layout, Y, F, rows, statistics, K)
+    write_statistics(loss, layout, Truth(Y, np.zeros((0, Y.shape[1]))), F, rows, statistics, K)
     return layout, statistics, rows
 
 

@@ -76,10 +76,8 @@ def test_one_label_stays_a_matrix_of_one_column() -> None:
     assert model.predict(X).shape == model.decision_function(X).shape == model.predict_proba(X).shape == (30, 1)
 
 
-def test_classes_are_the_two_values_of_each_label() -> None:
-    classes = fit(Y.astype(np.int8)).classes_
-    assert classes.tolist() == [[0, 1]] * 3
-    assert classes.dtype == np.int8
+def test_classes_are_the_numbers_of_the_labels() -> None:
+    assert fit(Y).classes_.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("column", [np.zeros(30), np.ones(30)], ids=["never", "always"])
@@ -170,21 +168,14 @@ REFUSED = {
     "a two": (spoilt(2), r"Y must hold only 0 and 1, got 2 in column 1 \('y1'\)"),
     "a minus one": (spoilt(-1), r"Y must hold only 0 and 1, got -1 in column 1 \('y1'\)"),
     "a fraction": (spoilt(0.5), r"Y must hold only 0 and 1, got 0.5 in column 1 \('y1'\)"),
-    "a NaN": (spoilt(np.nan), r"Y must hold only 0 and 1, got nan in column 1 \('y1'\)"),
     "an infinity": (spoilt(np.inf), r"Y must hold only 0 and 1, got inf in column 1 \('y1'\)"),
     "a string among numbers": (spoilt("1", object), r"Y must hold only 0 and 1, got '1' in column 1 \('y1'\)"),
-    "a None": (spoilt(None, object), r"Y must hold only 0 and 1, got None in column 1 \('y1'\)"),
     "a huge number": (spoilt(2**70, object), r"Y must hold only 0 and 1, got 1180591620717411303424 in column 1"),
     "strings": (Y.astype(str), r"Y must hold only 0 and 1, got '[01]' in column 0 \('y0'\)"),
     "complex numbers": (Y.astype(complex), r"Y must hold only 0 and 1, got 0j in column 0"),
     "dates": (Y.astype("M8[D]"), "Y must hold only 0 and 1, got datetime.date"),
-    "a missing value in a frame": (
-        pd.DataFrame(Y, columns=list("abc")).astype("Int64").mask(np.eye(30, 3, 1, dtype=bool)),
-        r"Y must hold only 0 and 1, got <NA> in column 1 \('b'\)",
-    ),
     "a frame with a two": (pd.DataFrame(spoilt(2), columns=list("abc")), r"got 2 in column 1 \('b'\)"),
     "a sparse two": (sp.csr_array(spoilt(2)), r"Y must hold only 0 and 1, got 2 in column 1 \('y1'\)"),
-    "a sparse NaN": (sp.csc_matrix(spoilt(np.nan)), r"Y must hold only 0 and 1, got nan in column 1 \('y1'\)"),
     "sparse complex": (sp.csr_array(Y.astype(complex)), r"Y must hold only 0 and 1, got \(1\+0j\) in column 0"),
     "sparse entries twice": (sp.coo_array(([1, 1], ([0, 0], [2, 2])), shape=(30, 3)), r"got 2 in column 2 \('y2'\)"),
     "a sparse vector": (sp.coo_array(Y[:, 0]), "Y must be 2-D if it is sparse"),
@@ -222,7 +213,8 @@ def test_reading_and_restoring_labels_is_the_identity(n: int, k: int, dtype: str
     matrix = np.array([bits >> i & 1 for i in range(n * k)]).reshape(n, k).astype(dtype)
     forms: tuple[Any, ...] = (matrix, sp.csr_array(matrix), sp.csr_matrix(matrix))
     for given_form in forms:
-        vectors, form = read_labels(given_form)
+        vectors, known, form = read_labels(given_form)
+        assert known is None
         restored = form.restore(vectors)
         assert type(restored) is type(given_form)
         assert restored.dtype == matrix.dtype

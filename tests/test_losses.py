@@ -1,6 +1,5 @@
 """Losses are what they say: derivatives agree with differences, and what cannot be a loss is refused by name."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier, Loss
-from pyboomer.losses import BUILT_IN, dense_hessians, example_wise_logistic, find_loss, label_wise_logistic
+from pyboomer.losses import (
+    BUILT_IN,
+    dense_hessians,
+    example_wise_logistic,
+    find_loss,
+    label_wise_logistic,
+    squared_error,
+)
 
 Array = NDArray[np.float64]
 
@@ -93,7 +99,7 @@ def test_extreme_scores_give_finite_losses_and_derivatives(loss: Loss) -> None:
         assert np.isfinite(loss.value(Y, F)).all()
         assert all(np.isfinite(array).all() for array in loss.derivatives(Y, F))
     worst = loss.value(np.array([[1.0, 1.0]]), np.array([[-1000.0, 3.0]]))
-    np.testing.assert_allclose(worst, 1000, rtol=1e-3)
+    np.testing.assert_allclose(worst, 0.5 * 1001**2 if loss is squared_error else 1000, rtol=1e-3)
 
 
 def test_small_losses_keep_their_digits() -> None:
@@ -101,6 +107,52 @@ def test_small_losses_keep_their_digits() -> None:
     Y, F = np.ones((1, 2)), np.full((1, 2), 50.0)
     np.testing.assert_allclose(example_wise_logistic.value(Y, F), 2 * np.exp(-50), rtol=1e-12)
     np.testing.assert_allclose(label_wise_logistic.value(Y, F), 2 * np.exp(-50), rtol=1e-12)
+
+
+# --- Weights of labels ------------------------------------------------------------------------------------------------
+
+
+WEIGHTED = [*BUILT_IN.values(), Loss("mine", "diagonal", lambda Y, F: value(Y, F), lambda Y, F: derivatives(Y, F))]
+
+
+@pytest.mark.parametrize("loss", WEIGHTED, ids=lambda loss: loss.name)
+@given(data=labels_and_scores(), seed=st.integers(0, 100))
+def test_derivatives_with_weights_agree_with_differences(loss: Loss, data: tuple[Array, Array], seed: int) -> None:
+    Y, F = data
+    weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], size=Y.shape)
+    Y = np.where(weight > 0, Y, 0.0)
+    g, *curvature = loss.weighted_derivatives(Y, F, weight)
+    expected = differences(lambda F: loss.weighted_value(Y, F, weight), F)
+    np.testing.assert_allclose(g, expected, rtol=1e-5, atol=1e-7)
+    expected = differences(lambda F: loss.weighted_derivatives(Y, F, weight)[0], F)
+    np.testing.assert_allclose(dense_hessians(loss.shape, tuple(curvature)), expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", WEIGHTED, ids=lambda loss: loss.name)
+@given(data=labels_and_scores())
+def test_the_term_of_an_unknown_label_leaves_the_loss(loss: Loss, data: tuple[Array, Array]) -> None:
+    Y, F = data
+    weight = np.ones_like(Y)
+    np.testing.assert_allclose(loss.weighted_value(Y, F, weight), loss.value(Y, F))
+    weight[:, 0] = 0
+    unknown = loss.weighted_value(np.where(weight > 0, Y, 0), F, weight)
+    if Y.shape[1] > 1:
+        np.testing.assert_allclose(unknown, loss.value(Y[:, 1:], F[:, 1:]), rtol=1e-9, atol=1e-12)
+    else:
+        np.testing.assert_allclose(unknown, 0)
+
+
+def test_the_weighted_example_wise_loss_is_the_stated_formula() -> None:
+    rng = np.random.default_rng(0)
+    Y, F, w = rng.choice([-1.0, 1.0], size=(9, 4)), rng.normal(size=(9, 4)), rng.random((9, 4))
+    expected = np.log1p((w * np.exp(-Y * F)).sum(axis=1))
+    np.testing.assert_allclose(example_wise_logistic.weighted_value(Y, F, w), expected)
+
+
+def test_a_loss_that_neither_decomposes_nor_takes_weights_says_so() -> None:
+    loss = Loss("mine", "dense", example_wise_logistic.value, lambda _, F: (F, F))
+    with pytest.raises(ValueError, match="loss 'mine' can learn neither from unknown labels nor from weights"):
+        loss.weighted_value(np.ones((2, 3)), np.ones((2, 3)), np.ones((2, 3)))
 
 
 # --- A user's loss ----------------------------------------------------------------------------------------------------
@@ -169,14 +221,3 @@ def test_losses_are_found_by_name() -> None:
 def test_only_a_diagonal_loss_is_decomposable() -> None:
     assert label_wise_logistic.decomposable
     assert not example_wise_logistic.decomposable
-
-
-def test_the_recipe_for_a_new_loss_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # it saves a model
-    text = (DOCS / "how-to-add-a-loss.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 5
-    namespace: dict[str, Any] = {}
-    for block in blocks:
-        exec(compile(block, "how-to-add-a-loss.md", "exec"), namespace)
-    assert (tmp_path / "digits.json").exists()

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyboomer import BoomerClassifier
+from pyboomer import BoomerClassifier, BoomerRegressor
 from pyboomer.losses import label_wise_logistic
-from pyboomer.parameters import PARAMETERS, describe_parameters
+from pyboomer.parameters import PARAMETERS, REGRESSOR_PARAMETERS, Parameter, describe_parameters
 
 TABLE = {parameter.name: parameter for parameter in PARAMETERS}
 X = np.arange(12.0).reshape(6, 2)
@@ -30,6 +30,11 @@ REJECTED: dict[str, list[Any]] = {
     "search": ["exakt", None, 1],
     "decode": ["f1", "Subset", None, 0],
     "categorical_features": [3, {"a"}, 1.5, {"a": 1}],
+    "early_stopping": ["auto", 1, None],
+    "validation_fraction": [0, 1, 1.0, -0.1, NAN, "0.1", None, True],
+    "n_iter_no_change": [0, -3, 1.5, None, True],
+    "scoring": ["hamming", "Loss", None, 3, ["accuracy"]],
+    "warm_start": ["yes", 1, None],
     "random_state": [-1, 2**32, 1.5, "1", True, np.random.default_rng(1)],
     "n_jobs": [0, 1.5, "2", True],
     "verbose": [-1, 1.5, "yes", None],
@@ -49,6 +54,11 @@ ACCEPTED: dict[str, list[Any]] = {
     "search": ["exact"],
     "decode": ["hamming", "subset"],
     "categorical_features": [None, [], [0], (1,), np.array([True, False]), "from_dtype"],
+    "early_stopping": [True, np.True_],
+    "validation_fraction": [0.5, 1e-9, np.float32(0.2), Fraction(1, 3)],
+    "n_iter_no_change": [1, np.int32(5)],
+    "scoring": ["loss", "accuracy", "f1_samples", lambda *_: 1.0],
+    "warm_start": [True, np.True_],
     "random_state": [None, 0, 2**32 - 1, np.int64(3), np.random.RandomState(1)],
     "n_jobs": [None, 1, -1, np.int64(2)],
     "verbose": [0, False, np.False_],
@@ -61,31 +71,44 @@ def cases(table: dict[str, list[Any]]) -> list[Any]:
     return [pytest.param(name, value, id=f"{name}={value!r:.30}".split(" at ")[0]) for name, value in pairs]
 
 
-def test_the_signature_has_the_parameters_of_the_table_with_their_defaults() -> None:
-    signature = inspect.signature(BoomerClassifier).parameters
-    assert list(signature) == list(TABLE)
-    assert {name: p.default for name, p in signature.items()} == {name: p.default for name, p in TABLE.items()}
-    assert BoomerClassifier().get_params() == {name: p.default for name, p in TABLE.items()}
+ESTIMATORS = {BoomerClassifier: PARAMETERS, BoomerRegressor: REGRESSOR_PARAMETERS}
+each_estimator = pytest.mark.parametrize(("estimator", "table"), ESTIMATORS.items(), ids=["classifier", "regressor"])
 
 
-def test_all_parameters_but_the_first_are_passed_by_name() -> None:
-    kinds = [p.kind for p in inspect.signature(BoomerClassifier).parameters.values()]
-    assert kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * (len(TABLE) - 1)
+@each_estimator
+def test_the_signature_has_the_parameters_of_the_table_with_their_defaults(
+    estimator: Any, table: tuple[Parameter, ...]
+) -> None:
+    signature = inspect.signature(estimator).parameters
+    assert {name: p.default for name, p in signature.items()} == {p.name: p.default for p in table}
+    assert list(signature) == [p.name for p in table]
+    assert estimator().get_params() == {p.name: p.default for p in table}
 
 
-def test_the_docstring_lists_name_allowed_values_default_and_meaning_of_every_parameter() -> None:
-    document = inspect.getdoc(BoomerClassifier) or ""
+@each_estimator
+def test_all_parameters_but_the_first_are_passed_by_name(estimator: Any, table: tuple[Parameter, ...]) -> None:
+    kinds = [p.kind for p in inspect.signature(estimator).parameters.values()]
+    assert kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] + [inspect.Parameter.KEYWORD_ONLY] * (len(table) - 1)
+
+
+@each_estimator
+def test_the_docstring_lists_name_allowed_values_default_and_meaning_of_every_parameter(
+    estimator: Any, table: tuple[Parameter, ...]
+) -> None:
+    document = inspect.getdoc(estimator) or ""
     words = " ".join(document.split())
-    for parameter in PARAMETERS:
+    for parameter in table:
         assert f"\n{parameter.name} : {parameter.allowed}, default={parameter.default!r}\n" in document
         assert " ".join(parameter.meaning.split()) in words
-    assert all(len(line) <= 120 for line in describe_parameters().splitlines())
+    assert all(len(line) <= 120 for line in describe_parameters(table).splitlines())
 
 
-def test_the_docstring_lists_no_other_parameters() -> None:
-    document = inspect.getdoc(BoomerClassifier) or ""
+@each_estimator
+def test_the_docstring_lists_no_other_parameters(estimator: Any, table: tuple[Parameter, ...]) -> None:
+    document = inspect.getdoc(estimator) or ""
     section = document.split("Parameters\n----------\n")[1].split("\nAttributes\n")[0]
-    assert [line.split(" : ")[0] for line in section.splitlines() if line and not line.startswith(" ")] == list(TABLE)
+    named = [line.split(" : ")[0] for line in section.splitlines() if line and not line.startswith(" ")]
+    assert named == [parameter.name for parameter in table]
 
 
 def test_every_parameter_has_values_that_these_tests_accept_and_reject() -> None:
@@ -109,6 +132,17 @@ def test_fit_accepts_every_kind_of_value_that_is_allowed(name: str, value: Any) 
     model = BoomerClassifier(**{"n_rules": 3, name: value}).fit(X, Y)
     assert model.predict(X).shape == Y.shape
     assert model.get_params()[name] is value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*cases({p.name: REJECTED[p.name] for p in REGRESSOR_PARAMETERS}), ("loss", "label-wise-logistic")],
+)
+def test_the_regressor_rejects_the_same_values(name: str, value: Any) -> None:
+    table = {parameter.name: parameter for parameter in REGRESSOR_PARAMETERS}
+    with pytest.raises(ValueError) as caught:
+        BoomerRegressor(**{"n_rules": 3, name: value}).fit(X, Y)
+    assert str(caught.value) == f"{name} must be {table[name].allowed}, got {value!r}"
 
 
 @pytest.mark.parametrize("half", [np.float32(0.5), Fraction(1, 2)], ids=repr)

@@ -21,6 +21,7 @@ from pyboomer.prediction import (
     decode_by_sign,
     find_label_vectors,
     joint_probabilities,
+    label_probabilities,
     marginal_probabilities,
 )
 
@@ -212,7 +213,8 @@ def test_a_loss_of_ones_own_is_decoded_by_its_value() -> None:
 
 def test_decode_hamming_takes_labels_more_probable_than_not() -> None:
     model = fit(decode="hamming")
-    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X) > 0.5)
+    marginals = marginal_probabilities(model.decision_function(X), model.label_vectors_, example_wise_logistic)
+    np.testing.assert_array_equal(model.predict(X), marginals > 0.5)
 
 
 def test_decode_subset_takes_the_most_probable_known_vector() -> None:
@@ -229,14 +231,15 @@ def test_decoding_can_be_changed_after_fit() -> None:
 # --- Probabilities ----------------------------------------------------------------------------------------------------
 
 
-def test_label_wise_probabilities_are_the_logistic_function_of_the_scores() -> None:
-    model = fit("label-wise-logistic")
+@pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
+def test_probabilities_are_the_logistic_function_of_the_scores(loss: str) -> None:
+    model = fit(loss)
     np.testing.assert_allclose(model.predict_proba(X), 1 / (1 + np.exp(-model.decision_function(X))), rtol=1e-12)
 
 
 @given(st.data())
 @settings(max_examples=50)
-def test_example_wise_probabilities_are_those_of_all_known_vectors_enumerated(data: st.DataObject) -> None:
+def test_marginal_probabilities_are_those_of_all_known_vectors_enumerated(data: st.DataObject) -> None:
     k = data.draw(st.integers(1, 4))
     scores = data.draw(hnp.arrays(np.float64, (2, k), elements=st.floats(-20, 20)))
     vectors = data.draw(hnp.arrays(np.uint8, st.tuples(st.integers(1, 6), st.just(k)), elements=st.integers(0, 1)))
@@ -253,7 +256,7 @@ def test_probabilities_of_all_vectors_known_are_those_of_independent_labels() ->
     scores = 4 * np.random.default_rng(1).normal(size=(20, 3))
     np.testing.assert_allclose(
         marginal_probabilities(scores, every, example_wise_logistic),
-        marginal_probabilities(scores, None, label_wise_logistic),
+        label_probabilities(scores, label_wise_logistic),
         rtol=1e-9,
     )
 
@@ -262,7 +265,7 @@ def test_log_odds_of_ones_own_loss_are_used_for_probabilities() -> None:
     own = Loss("own", "diagonal", label_wise_logistic.value, label_wise_logistic.derivatives, lambda F: 2 * F - 1)
     scores = np.random.default_rng(1).normal(size=(5, 1))
     probability = 1 / (1 + np.exp(1 - 2 * scores))
-    np.testing.assert_allclose(marginal_probabilities(scores, None, own), probability)
+    np.testing.assert_allclose(label_probabilities(scores, own), probability)
     np.testing.assert_allclose(class_probabilities(scores, own), np.hstack([1 - probability, probability]))
 
 
@@ -294,7 +297,7 @@ def test_extreme_scores_break_neither_decoding_nor_probabilities(scores: Any) ->
         assert (chosen <= exponents.min(axis=1) + 1.2).all()  # log(3), the most that three terms add, and some rounding
         for probabilities in (
             marginal_probabilities(scores, known, example_wise_logistic),
-            marginal_probabilities(scores, None, label_wise_logistic),
+            label_probabilities(scores, label_wise_logistic),
             joint_probabilities(scores, known, example_wise_logistic),
         ):
             assert ((probabilities >= 0) & (probabilities <= 1)).all()
@@ -305,5 +308,5 @@ def test_certain_scores_give_certain_probabilities() -> None:
     every = np.array(list(product([0, 1], repeat=3)), dtype=np.uint8)
     expected = [[1, 0, 1], [0, 1, 0]]
     np.testing.assert_array_equal(decode_by_loss(scores, every, example_wise_logistic), expected)
-    np.testing.assert_array_equal(marginal_probabilities(scores, None, label_wise_logistic), expected)
+    np.testing.assert_array_equal(label_probabilities(scores, label_wise_logistic), expected)
     np.testing.assert_array_equal(marginal_probabilities(scores, every, example_wise_logistic), expected)

@@ -1,6 +1,7 @@
-"""The classifier is at home in scikit-learn: its checks, its tools and its ways of copying."""
+"""The estimators are at home in scikit-learn: its checks, its tools and its ways of copying."""
 
 import copy
+import multiprocessing
 import pickle
 import warnings
 from typing import Any
@@ -10,17 +11,29 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from joblib import Parallel, delayed
+from scipy.stats import uniform
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.impute import SimpleImputer
-from sklearn.metrics import accuracy_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, cross_validate
+from sklearn.metrics import accuracy_score, get_scorer, roc_auc_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
-from pyboomer import BoomerClassifier
+from pyboomer import BoomerClassifier, BoomerRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 6))
@@ -46,19 +59,22 @@ def classifier(**options: Any) -> BoomerClassifier:
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_the_checks_of_scikit_learn_pass(options: dict[str, Any]) -> None:
-    expected = {
-        "check_classifier_multioutput": "wants predict to be the sign of the scores, which Eq. 19 is not, and classes_ "
-        "to be one array; the tests below check what it is after",
-    }
-    if options.get("bootstrap", True):
-        reason = "a bootstrap draws examples, whatever their weight"
-        expected["check_sample_weight_equivalence_on_dense_data"] = reason
-        expected["check_sample_weight_equivalence_on_sparse_data"] = reason
+    check(BoomerClassifier(**options))
+
+
+@pytest.mark.parametrize("options", [{}, {"bootstrap": False}, {"bootstrap": False, "head": "single"}], ids=str)
+def test_the_checks_of_scikit_learn_pass_for_the_regressor(options: dict[str, Any]) -> None:
+    check(BoomerRegressor(**options))
+
+
+def check(estimator: Any) -> None:
+    """All checks pass; with a bootstrap, two that equate weights with repetition fail, as for its own forests."""
+    reason = "a bootstrap draws examples, whatever their weight"
+    repetition = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    expected = dict.fromkeys(repetition, reason) if estimator.bootstrap else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about checks that were skipped, or failed as expected
-        results = check_estimator(
-            BoomerClassifier(n_rules=20, **options), expected_failed_checks=expected, on_fail=None
-        )
+        results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None)
     failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
     assert not failed
     assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(expected)
@@ -235,3 +251,72 @@ def test_the_random_state_decides_all_draws() -> None:
     np.random.seed(6)
     classifier(random_state=3).fit(X, Y)
     assert np.random.random() == np.random.RandomState(6).random()  # nobody else's draws are changed
+
+
+def test_weights_are_routed_through_meta_estimators() -> None:
+    weight = np.where(np.arange(120) < 60, 1.0, 0.0)
+    with config_context(enable_metadata_routing=True):
+        model = classifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline(MinMaxScaler(), model).fit(X, Y, sample_weight=weight)
+        direct = classifier().fit(MinMaxScaler().fit_transform(X), Y, sample_weight=weight)
+        assert pipeline[-1].rules_ == direct.rules_
+        results = cross_validate(
+            model, X, Y, cv=KFold(3), params={"sample_weight": np.ones(120)}, return_estimator=True
+        )
+        assert len(results["estimator"]) == 3
+        search = GridSearchCV(model, {"learning_rate": [0.1, 0.3]}, cv=KFold(3))
+        assert search.fit(X, Y, sample_weight=np.ones(120)).best_estimator_.rules_
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            GridSearchCV(classifier(), {"learning_rate": [0.1]}).fit(X, Y, sample_weight=weight)
+
+
+def test_weights_per_label_are_split_in_cross_validation() -> None:
+    weight = np.random.default_rng(1).choice([0.5, 1.0], size=Y.shape)
+    results = cross_validate(classifier(), X, Y, cv=KFold(3), params={"sample_weight": weight}, error_score="raise")
+    assert np.isfinite(results["test_score"]).all()
+
+
+def test_columns_are_transformed_by_their_kind() -> None:
+    frame = pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue"), "weight": X[:, 2]})
+    columns = make_column_transformer(
+        (StandardScaler(), ["size", "weight"]), (OrdinalEncoder(), ["colour"]), verbose_feature_names_out=False
+    )
+    pipeline = make_pipeline(columns.set_output(transform="pandas"), classifier(categorical_features=["colour"]))
+    assert pipeline.fit(frame, Y).score(frame, Y) > 0.5
+    assert pipeline[-1].feature_names_in_.tolist() == ["size", "weight", "colour"]
+
+
+def test_a_randomised_search_finds_a_learning_rate() -> None:
+    search = RandomizedSearchCV(
+        classifier(), {"learning_rate": uniform(0.1, 0.5), "l2": [0.5, 1, 2]}, n_iter=3, cv=KFold(3), random_state=1
+    )
+    assert search.fit(X, Y).best_score_ > 0.3
+
+
+def test_notebooks_show_the_parameters() -> None:
+    html = classifier(learning_rate=0.25)._repr_html_()
+    assert "BoomerClassifier" in html
+    assert "learning_rate" in html
+    assert "BoomerClassifier" in make_pipeline(StandardScaler(), classifier())._repr_html_()
+
+
+def test_labels_of_a_chain_of_single_label_models_are_learned() -> None:
+    for wrapper in (ClassifierChain(classifier()), MultiOutputClassifier(classifier())):
+        assert wrapper.fit(X, Y).score(X, Y) > 0.3
+    assert CalibratedClassifierCV(classifier(), cv=3).fit(X, Y[:, 0]).predict_proba(X).shape == (120, 2)
+
+
+def test_scorers_of_several_measures_agree_with_their_functions() -> None:
+    model = classifier().fit(X, Y)
+    assert get_scorer("roc_auc")(model, X, Y) == roc_auc_score(Y, model.decision_function(X))
+
+
+def _fit_in_process(seed: int) -> Any:
+    return classifier(random_state=seed).fit(X, Y).rules_
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_several_processes_fit_at_once(method: str) -> None:
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        results = pool.map(_fit_in_process, range(4))
+    assert results == [_fit_in_process(seed) for seed in range(4)]

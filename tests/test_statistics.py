@@ -14,6 +14,7 @@ from pyboomer.statistics import (
     DIAGONAL,
     OUTER,
     OUTER_GRADIENT,
+    Truth,
     choose_layout,
     count_columns,
     pad,
@@ -57,7 +58,7 @@ def update(loss: Loss, layout: int, Y: Array, F: Array, rows: Any, statistics: A
     n, K = Y.shape
     signs, scores = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
     signs[:, :K], scores[:, :K] = Y, F
-    _write(loss, layout, signs, scores, np.asarray(rows, dtype=np.int32), statistics, K)
+    _write(loss, layout, Truth(signs, np.zeros((0, pad(K)))), scores, np.asarray(rows, dtype=np.int32), statistics, K)
 
 
 def expected_sections(loss: Loss, layout: int, Y: Array, F: Array) -> list[Array]:

@@ -198,8 +198,9 @@ def mixed_frame() -> pd.DataFrame:
     )
 
 
-def test_from_dtype_takes_categories_strings_and_objects_for_nominal() -> None:
-    model = fit(mixed_frame(), categorical_features="from_dtype", n_rules=100, max_features=None)
+@pytest.mark.parametrize("choice", [None, "from_dtype"])
+def test_columns_of_categories_and_text_are_nominal_by_their_dtype(choice: Any) -> None:
+    model = fit(mixed_frame(), categorical_features=choice, n_rules=100, max_features=None)
     assert list(model.rules_.categories) == [0, 1, 2, 3, 4]
     assert model.rules_.categories[0] == ("x", "y", "z")
     assert model.rules_.categories[1] == ("u",)
@@ -207,11 +208,12 @@ def test_from_dtype_takes_categories_strings_and_objects_for_nominal() -> None:
 
 
 @pytest.mark.parametrize("column", ["category", "object", "string", "str", "arrow"])
-def test_a_column_that_is_not_numeric_is_refused_with_the_cure(column: str) -> None:
+@pytest.mark.parametrize("choice", [["float"], [0], [True, False], []], ids=repr)
+def test_a_column_of_text_must_be_chosen_if_columns_are(column: str, choice: Any) -> None:
     with pytest.raises(
-        ValueError, match=rf"column '{column}' of X is not numeric .*categorical_features=\"from_dtype\""
+        ValueError, match=rf"column '{column}' of X is not numeric \(.*\); name it in categorical_features, or turn it"
     ):
-        fit(mixed_frame()[["float", column]])
+        fit(mixed_frame()[["float", column]], categorical_features=choice)
 
 
 def test_a_column_of_dates_is_refused_unless_it_is_named() -> None:

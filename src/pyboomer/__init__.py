@@ -4,15 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyboomer.classifier import BoomerClassifier, Progress
+    from pyboomer.classifier import BoomerClassifier
+    from pyboomer.estimator import Progress
     from pyboomer.losses import Loss
     from pyboomer.modelfile import load_model
+    from pyboomer.regressor import BoomerRegressor
     from pyboomer.rules import Condition, Rule, RuleEnsemble
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BoomerClassifier",
+    "BoomerRegressor",
     "Condition",
     "Loss",
     "Progress",
@@ -25,9 +28,10 @@ __all__ = [
 # Numba and scikit-learn take about a second to import: a name is looked up in its module when it is first used.
 _MODULES = {
     "BoomerClassifier": "classifier",
+    "BoomerRegressor": "regressor",
     "Condition": "rules",
     "Loss": "losses",
-    "Progress": "classifier",
+    "Progress": "estimator",
     "Rule": "rules",
     "RuleEnsemble": "rules",
     "load_model": "modelfile",

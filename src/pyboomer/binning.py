@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import ABOVE, MISSING, Array, Categories, Columns
+from pyboomer.features import ABOVE, MISSING, Array, Categories, Columns, Matrix
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sweeping import midpoint
 
+FROM = 50_000  # examples; with fewer, max_bins="auto" considers all values
 LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values
 SAMPLE = 200_000  # values from which the quantiles of a feature are estimated
 
@@ -26,6 +28,15 @@ class Bins(NamedTuple):
 
     columns: Columns
     edges: tuple[Array, ...]
+
+
+def count_bins(max_bins: str | int | None, search: str, X: Matrix) -> int | None:
+    """How many bins a feature may have; None for exact values."""
+    if max_bins == "auto":
+        return LARGEST if not sp.issparse(X) and X.shape[0] > FROM and search != "exact" else None
+    if max_bins is not None and sp.issparse(X):
+        raise ValueError(f'max_bins must be None or "auto" for a sparse X, got {max_bins!r}')
+    return None if max_bins is None else int(max_bins)
 
 
 def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bins: int, n_threads: int = 1) -> Bins:

@@ -5,7 +5,7 @@ Python may report, stop or store. All its state is the scores of the training ex
 from them, and the rules learned so far.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,8 +23,9 @@ from pyboomer.sampling import draw_bootstrap
 from pyboomer.simd import LANES
 from pyboomer.statistics import (
     OUTER,
+    SQUARED,
     USER_DEFINED,
-    Signs,
+    Truth,
     add_scores_to_rows,
     choose_layout,
     choose_update,
@@ -36,6 +37,7 @@ from pyboomer.statistics import (
 
 Array = NDArray[np.float64]
 LARGEST = np.iinfo(np.int64).max
+NO_TRUTH = Truth(np.zeros((0, LANES), dtype=np.int8), np.zeros((0, LANES)))
 
 
 class Chunk(NamedTuple):
@@ -99,7 +101,7 @@ def _cover_all(
 @njit(cache=True, nogil=True)
 def learn_rules(
     columns: Columns,
-    Y: Signs,
+    truth: Truth,
     sample_weight: Array,
     scores: Array,
     statistics: Array,
@@ -152,7 +154,7 @@ def learn_rules(
                 heads[t, k] = head[k]
         add_scores_to_rows(scores, covered, head, begin, end)
         if settings.update != USER_DEFINED:  # line 4 of the next round
-            update_statistics(settings.update, settings.layout, Y, scores, covered, statistics, begin, end)
+            update_statistics(settings.update, settings.layout, truth, scores, covered, statistics, begin, end)
 
         while used + size > conditions.shape[0]:
             conditions = grow(conditions)
@@ -173,8 +175,13 @@ class Booster:
     columns : Columns
         The features.
     Y : array of shape (N, K)
-        Labels, -1 and +1.
+        Labels, -1 and +1 (int8), or the targets of a regression (float64).
     sample_weight : array of shape (N,)
+    label_weight : array of shape (N, K), optional
+        Weights of the labels; 0 for an unknown one.
+    replay : callable, optional
+        To go on after `n_rules` rules that there are already: adds their scores to an (N, K) array, in the order of the
+        rules, so that nothing differs from having learned them now. Without it, the default rule is learned.
     loss : Loss
     head : {"multi", "single"}
     search : {"bound", "exact"}
@@ -185,9 +192,12 @@ class Booster:
     def __init__(
         self,
         columns: Columns,
-        Y: Signs,
+        Y: NDArray[Any],
         sample_weight: Array,
         *,
+        label_weight: Array | None = None,
+        replay: Callable[[Array], None] | None = None,
+        n_rules: int = 0,
         loss: Loss,
         head: str,
         search: str,
@@ -204,10 +214,7 @@ class Booster:
         width = pad(n_labels)
         self.loss = loss
         self.columns = columns
-        self.Y = np.zeros((n, width), dtype=np.int8)
-        self.Y[:, :n_labels] = Y
         self.sample_weight = sample_weight
-        self.scores = np.zeros((n, width))
         self.settings = Settings(
             n_labels=n_labels,
             update=choose_update(loss),
@@ -221,37 +228,50 @@ class Booster:
             min_coverage=float(min_coverage),
             seed=int(seed),
         )
-        # The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2).
-        layout = choose_layout(loss, single=False)
-        everyone = np.arange(n, dtype=np.int32)
-        statistics = np.zeros((n + 1, count_columns(layout, n_labels)))  # the last row is scratch
-        write_statistics(loss, layout, self.Y, self.scores, everyone, statistics, n_labels)
-        default = np.empty(n_labels)
-        gain, _, coverage = fit_head(layout, statistics, everyone, sample_weight, float(l2), False, -1, default)
-        self.scores[:, :n_labels] += default
-        size = count_columns(self.settings.layout, n_labels)
-        self.statistics = statistics if statistics.shape[1] == size else np.zeros((n + 1, size))
-        write_statistics(loss, self.settings.layout, self.Y, self.scores, everyone, self.statistics, n_labels)
+        self.truth = _make_truth(Y, label_weight, self.settings.update, width)
+        self.scores = np.zeros((n, width))
+        if self.settings.update == SQUARED:  # what is still missing: see `Truth`
+            self.scores[:, :n_labels] = -Y
         self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
-        self.chunks = [
-            Chunk(
-                n_conditions=np.zeros(1, dtype=np.int64),
-                conditions=np.empty((0, 3)),
-                labels=np.full(1, -1, dtype=np.int32),
-                scores=default[None],
-                coverage=np.array([coverage]),
-                gain=np.array([gain]),
-            )
-        ]
+        self.chunks: list[Chunk] = []
+        self.n_rules = n_rules
+        if replay is None:
+            self._learn_default_rule()
+        else:
+            replayed = self.scores[:, :n_labels].copy()
+            replay(replayed)
+            self.scores[:, :n_labels] = replayed
+        self.statistics = np.zeros((n + 1, count_columns(self.settings.layout, n_labels)))  # the last row is scratch
+        self._write(self.settings.layout, self.statistics, np.arange(n, dtype=np.int32))
+
+    def _learn_default_rule(self) -> None:
+        """It predicts for every label, whatever the other heads are (Alg. 1, line 2)."""
+        n, n_labels = len(self.scores), self.settings.n_labels
+        layout = choose_layout(self.loss, single=False)
+        everyone = np.arange(n, dtype=np.int32)
+        statistics = np.zeros((n + 1, count_columns(layout, n_labels)))
+        self._write(layout, statistics, everyone)
+        head = np.empty(n_labels)
+        l2 = self.settings.l2
+        gain, _, coverage = fit_head(layout, statistics, everyone, self.sample_weight, l2, False, -1, head)
+        self.scores[:, :n_labels] += head
+        nobody = np.full(1, -1, dtype=np.int32)
+        no_conditions = np.zeros(1, dtype=np.int64), np.empty((0, 3))
+        self.chunks.append(Chunk(*no_conditions, nobody, head[None], np.array([coverage]), np.array([gain])))
         self.n_rules = 1
+
+    def _write(self, layout: int, statistics: Array, rows: NDArray[np.int32]) -> None:
+        write_statistics(self.loss, layout, self.truth, self.scores, rows, statistics, self.settings.n_labels)
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
         user_defined = self.settings.update == USER_DEFINED
+        # compiled code never looks at the labels of a user's own loss, which may be of another type
+        truth = NO_TRUTH if user_defined else self.truth
         for _ in range(count if user_defined else min(count, 1)):
             chunk, covered = self.learn_rules(
                 self.columns,
-                self.Y,
+                truth,
                 self.sample_weight,
                 self.scores,
                 self.statistics,
@@ -262,43 +282,66 @@ class Booster:
             self.chunks.append(chunk)
             self.n_rules += len(chunk.gain)
             if user_defined:
-                layout, k = self.settings.layout, self.settings.n_labels
-                write_statistics(self.loss, layout, self.Y, self.scores, covered, self.statistics, k)
+                self._write(self.settings.layout, self.statistics, covered)
 
-    def collect_rules(
+    def take_rules(
         self, feature_names: tuple[str, ...], label_names: tuple[str, ...], categories: Categories
     ) -> RuleEnsemble:
-        """The rules learned so far."""
-        n_labels = len(label_names)
-        everyone = np.arange(n_labels, dtype=np.int32)
-        lengths, labels = [], []
-        for chunk in self.chunks:
-            single = chunk.labels[0] >= 0
-            lengths.append(np.full(len(chunk.gain), chunk.scores.shape[1]))
-            labels.append(chunk.labels if single else np.tile(everyone, len(chunk.gain)))
-
-        def join(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(chunk, name).ravel() for chunk in self.chunks])
-
-        features, operators, values = join("conditions").reshape(-1, 3).T
-
-        return RuleEnsemble(
-            condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
-            condition_features=features.astype(np.int32),
-            condition_operators=operators.astype(np.int8),
-            condition_values=values,
-            head_offsets=np.append(0, np.cumsum(np.concatenate(lengths))),
-            head_labels=np.concatenate(labels),
-            head_scores=join("scores"),
-            coverage=join("coverage"),
-            gain=join("gain"),
-            feature_names=feature_names,
-            label_names=label_names,
-            categories=MappingProxyType(dict(categories)),
-        )
+        """The rules learned since the last call."""
+        chunks, self.chunks = self.chunks, []
+        return _collect_rules(chunks, feature_names, label_names, categories)
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""
         k = self.settings.n_labels
-        losses = self.loss.value(self.Y[:, :k].astype(np.float64), self.scores[:, :k])
+        Y, weight = self.truth.take(np.arange(len(self.scores), dtype=np.int32), k)
+        if self.settings.update == SQUARED:
+            Y = np.zeros_like(Y)
+        losses = self.loss.weighted_value(Y, self.scores[:, :k], weight)
         return float(np.average(losses, weights=self.sample_weight))
+
+
+def _make_truth(Y: NDArray[Any], label_weight: Array | None, update: int, width: int) -> Truth:
+    """Labels and weights as the statistics want them; weights of 0 and 1 go without saying."""
+    n, k = Y.shape
+    weight = np.zeros((0, width))
+    known = np.ones((n, k), dtype=bool) if label_weight is None else label_weight > 0
+    regression = Y.dtype != np.int8 and update == USER_DEFINED
+    if label_weight is not None and (regression or ((label_weight != 0) & (label_weight != 1)).any()):
+        weight = np.zeros((n, width))
+        weight[:, :k] = label_weight
+    if regression:
+        return Truth(Y, weight)
+    signs = np.zeros((n, width), dtype=np.int8)
+    signs[:, :k] = known if update == SQUARED else np.where(known, Y, 0)
+    return Truth(signs, weight)
+
+
+def _collect_rules(
+    chunks: Sequence[Chunk], feature_names: tuple[str, ...], label_names: tuple[str, ...], categories: Categories
+) -> RuleEnsemble:
+    everyone = np.arange(len(label_names), dtype=np.int32)
+    lengths, labels = [], []
+    for chunk in chunks:
+        single = chunk.labels[0] >= 0
+        lengths.append(np.full(len(chunk.gain), chunk.scores.shape[1]))
+        labels.append(chunk.labels if single else np.tile(everyone, len(chunk.gain)))
+
+    def join(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(chunk, name).ravel() for chunk in chunks])
+
+    features, operators, values = join("conditions").reshape(-1, 3).T
+    return RuleEnsemble(
+        condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
+        condition_features=features.astype(np.int32),
+        condition_operators=operators.astype(np.int8),
+        condition_values=values,
+        head_offsets=np.append(0, np.cumsum(np.concatenate(lengths))),
+        head_labels=np.concatenate(labels),
+        head_scores=join("scores"),
+        coverage=join("coverage"),
+        gain=join("gain"),
+        feature_names=feature_names,
+        label_names=label_names,
+        categories=MappingProxyType(dict(categories)),
+    )

@@ -1,8 +1,11 @@
 """A loss says how bad a vector of scores is for a vector of labels, and how that changes with the scores.
 
-Losses here take `Y`, an (n, K) array of -1 and +1, and `F`, an (n, K) array of scores, one row per example. They are
-the readable definitions: the reference uses them as they are, and the engine's compiled twins of the two built-in ones
-(in `statistics`) are tested against them.
+Losses here take `Y`, an (n, K) array of -1 and +1 (of targets, in regression), and `F`, an (n, K) array of scores, one
+row per example. They are the readable definitions: the reference uses them as they are, and the engine's compiled twins
+of the built-in ones (in `statistics`) are tested against them.
+
+Labels may have weights, an (n, K) array; an unknown label has weight 0, and its Y is 0. A decomposable loss is then the
+weighted sum of its terms, sum_k w_k l(y_k, f_k); the example-wise logistic loss is log(1 + sum_k w_k exp(-y_k f_k)).
 
 The Hessian of a loss has one of three shapes, and `derivatives` returns accordingly
 
@@ -20,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 Array = NDArray[np.float64]
+Weight = Array | float
 
 SHAPES = ("diagonal", "diagonal-minus-outer", "dense")
 
@@ -47,6 +51,9 @@ class Loss:
     log_odds : callable, optional
         ``log_odds(F)`` turns scores into log-odds of the labels, for probabilities. The scores themselves by default,
         as for the logistic losses.
+    weighted : bool, default=False
+        Whether `value` and `derivatives` take a third argument, the (n, K) weights of the labels. Only a loss that does
+        not decompose needs it, and only to learn from unknown labels or from weights per label.
 
     Examples
     --------
@@ -63,9 +70,10 @@ class Loss:
 
     name: str
     shape: str
-    value: Callable[[Array, Array], Array]
-    derivatives: Callable[[Array, Array], tuple[Array, ...]]
+    value: Callable[..., Array]
+    derivatives: Callable[..., tuple[Array, ...]]
     log_odds: Callable[[Array], Array] = _identity
+    weighted: bool = False
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
@@ -79,10 +87,36 @@ class Loss:
         """Whether the loss is a sum over the labels."""
         return self.shape == "diagonal"
 
-    def checked_derivatives(self, Y: Array, F: Array) -> tuple[Array, ...]:
-        """`derivatives`, with an error that names the loss where the result is not what the shape promises."""
-        result = self.derivatives(Y, F)
-        n, k = F.shape
+    def weighted_value(self, Y: Array, F: Array, weight: Array | None) -> Array:
+        """The loss of each row, where labels may have weights."""
+        if weight is None:
+            return self.value(Y, F)
+        if self.weighted:
+            return self.value(Y, F, weight)
+        self._check_weighable()
+        Y = np.where(weight > 0, Y, 1.0)  # what is unknown must not disturb a loss that expects -1 and +1
+        terms = [self.value(Y[:, [k]], F[:, [k]]) for k in range(F.shape[1])]
+        return (weight * np.stack(terms, axis=1)).sum(axis=1)
+
+    def weighted_derivatives(self, Y: Array, F: Array, weight: Array | None) -> tuple[Array, ...]:
+        """`derivatives`, where labels may have weights; an error names the loss if they are not as `shape` says."""
+        if weight is None:
+            return self._check_derivatives(self.derivatives(Y, F), F.shape)
+        if self.weighted:
+            return self._check_derivatives(self.derivatives(Y, F, weight), F.shape)
+        self._check_weighable()
+        g, h = self._check_derivatives(self.derivatives(np.where(weight > 0, Y, 1.0), F), F.shape)
+        return weight * g, weight * h
+
+    def _check_weighable(self) -> None:
+        if not self.decomposable:
+            raise ValueError(
+                f"loss {self.name!r} can learn neither from unknown labels nor from weights per label: it does not "
+                "decompose, and its functions take no weights (see the parameter `weighted` of pyboomer.Loss)"
+            )
+
+    def _check_derivatives(self, result: Any, size: tuple[int, ...]) -> tuple[Array, ...]:
+        n, k = size
         expected: tuple[tuple[int, ...], ...] = {
             "diagonal": ((n, k), (n, k)),
             "diagonal-minus-outer": ((n, k), (n, k), (n, k)),
@@ -104,46 +138,61 @@ class Loss:
 # --- Label-wise logistic loss, Eq. 6 --------------------------------------------------------------------------------
 
 
-def _label_wise_value(Y: Array, F: Array) -> Array:
-    return np.logaddexp(0.0, -Y * F).sum(axis=1)  # Eq. 6
+def _label_wise_value(Y: Array, F: Array, weight: Weight = 1.0) -> Array:
+    return (weight * np.logaddexp(0.0, -Y * F)).sum(axis=1)  # Eq. 6
 
 
-def _label_wise_derivatives(Y: Array, F: Array) -> tuple[Array, Array]:
+def _label_wise_derivatives(Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array]:
     p = expit(-Y * F)  # e / (1 + e) with e = exp(-y f)
-    return -Y * p, p * expit(Y * F)
+    return -weight * Y * p, weight * p * expit(Y * F)
 
 
-label_wise_logistic = Loss("label-wise-logistic", "diagonal", _label_wise_value, _label_wise_derivatives)
+label_wise_logistic = Loss("label-wise-logistic", "diagonal", _label_wise_value, _label_wise_derivatives, weighted=True)
 
 
 # --- Example-wise logistic loss, Eq. 7 ------------------------------------------------------------------------------
 
 
-def _shifted_exponentials(Y: Array, F: Array) -> tuple[Array, Array, Array]:
-    """e = exp(-y f - s) and S = exp(-s) + sum e, shifted by s, the row maximum (0 included), to avoid overflow."""
+def _shifted_exponentials(Y: Array, F: Array, weight: Weight) -> tuple[Array, Array, Array]:
+    """e = w exp(-y f - s) and S = exp(-s) + sum e, shifted by s, the row maximum (0 included), to avoid overflow."""
     exponents = -Y * F
     shift = np.maximum(exponents.max(axis=1, keepdims=True), 0.0)
-    e = np.exp(exponents - shift)
+    e = weight * np.exp(exponents - shift)
     return e, np.exp(-shift) + e.sum(axis=1, keepdims=True), shift
 
 
-def _example_wise_value(Y: Array, F: Array) -> Array:
-    e, S, shift = _shifted_exponentials(Y, F)
+def _example_wise_value(Y: Array, F: Array, weight: Weight = 1.0) -> Array:
+    e, S, shift = _shifted_exponentials(Y, F, weight)
     return np.where(shift > 0, shift + np.log(S), np.log1p(e.sum(axis=1, keepdims=True)))[:, 0]  # Eq. 7
 
 
-def _example_wise_derivatives(Y: Array, F: Array) -> tuple[Array, Array, Array]:
-    e, S, _ = _shifted_exponentials(Y, F)
+def _example_wise_derivatives(Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array, Array]:
+    e, S, _ = _shifted_exponentials(Y, F, weight)
     p = e / S
     g = -Y * p
     return g, p, g  # H = diag(|g|) - g g^T
 
 
 example_wise_logistic = Loss(
-    "example-wise-logistic", "diagonal-minus-outer", _example_wise_value, _example_wise_derivatives
+    "example-wise-logistic", "diagonal-minus-outer", _example_wise_value, _example_wise_derivatives, weighted=True
 )
 
-BUILT_IN = {loss.name: loss for loss in (label_wise_logistic, example_wise_logistic)}
+
+# --- Squared error, for regression ----------------------------------------------------------------------------------
+
+
+def _squared_error_value(Y: Array, F: Array, weight: Weight = 1.0) -> Array:
+    return 0.5 * (weight * (F - Y) ** 2).sum(axis=1)
+
+
+def _squared_error_derivatives(Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array]:
+    return weight * (F - Y), weight * np.ones(F.shape)
+
+
+squared_error = Loss("squared-error", "diagonal", _squared_error_value, _squared_error_derivatives, weighted=True)
+
+BUILT_IN = {loss.name: loss for loss in (label_wise_logistic, example_wise_logistic, squared_error)}
+FOR_LABELS = (label_wise_logistic.name, example_wise_logistic.name)  # those that a classifier learns with
 
 
 def find_loss(loss: Any) -> Loss:

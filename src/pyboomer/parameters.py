@@ -1,6 +1,6 @@
 """A parameter is a choice left to the user: its name, default, allowed values and meaning, all in one table.
 
-The estimator's signature, docstring and checks and the options of the command line follow this table.
+The estimators' signatures, docstrings and checks and the options of the command line follow this table.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.losses import BUILT_IN, Loss
+from pyboomer.losses import FOR_LABELS, Loss, squared_error
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,18 @@ def _is_random_state(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 2**32
 
 
+def _list_scorers() -> list[str]:
+    from sklearn.metrics import get_scorer_names  # takes its time, and is rarely needed
+
+    return list(get_scorer_names())
+
+
 PARAMETERS = (
     Parameter(
         "loss",
         "example-wise-logistic",
-        " or ".join(f'"{name}"' for name in BUILT_IN) + ", or a pyboomer.Loss",
-        lambda value: isinstance(value, Loss) or (isinstance(value, str) and value in BUILT_IN),
+        " or ".join(f'"{name}"' for name in FOR_LABELS) + ", or a pyboomer.Loss",
+        lambda value: isinstance(value, Loss) or _one_of(*FOR_LABELS)(value),
         "The loss to minimise. The example-wise logistic loss (Eq. 7) aims at predicting the whole label vector "
         "correctly (subset 0/1 loss), the label-wise one (Eq. 6) at each label on its own (Hamming loss).",
     ),
@@ -156,8 +162,45 @@ PARAMETERS = (
         None,
         'None, "from_dtype", a mask, indices or names',
         lambda value: value is None or isinstance(value, str | list | tuple) or hasattr(value, "__array__"),
-        "The nominal features: tested for equality instead of order. A boolean mask, a list of indices or of column "
-        'names, or "from_dtype" for the columns of a DataFrame whose dtype is category, string or object.',
+        "The nominal features: tested for equality instead of order. None: the columns of a DataFrame that hold "
+        'categories or text; "from_dtype": all columns of objects as well. A boolean mask, a list of indices or of '
+        "column names says exactly which; an array or sparse matrix has none unless they are chosen so.",
+    ),
+    Parameter(
+        "early_stopping",
+        False,
+        "True or False",
+        lambda value: isinstance(value, bool | np.bool_),
+        "Whether training ends when held-out examples stop gaining; the best number of rules is kept. The examples are "
+        "those of `eval_set` in `fit` or, without it, a part of the training data.",
+    ),
+    Parameter(
+        "validation_fraction",
+        0.1,
+        "in (0, 1)",
+        lambda value: _is_real(value) and 0 < value < 1,
+        "The share of the training examples that early stopping holds out, stratified by the labels.",
+    ),
+    Parameter(
+        "n_iter_no_change",
+        100,
+        "a whole number of at least 1",
+        lambda value: _is_whole(value, 1),
+        "How many rules early stopping waits for a better score.",
+    ),
+    Parameter(
+        "scoring",
+        "loss",
+        '"loss", the name of a scikit-learn scorer, or a scorer',
+        lambda value: callable(value) or (isinstance(value, str) and (value == "loss" or value in _list_scorers())),
+        "How held-out examples are judged: by the loss that is minimised, or by a scorer, of which larger is better.",
+    ),
+    Parameter(
+        "warm_start",
+        False,
+        "True or False",
+        lambda value: isinstance(value, bool | np.bool_),
+        "Whether `fit` adds rules to those there are, up to n_rules, as if all had been learned at once.",
     ),
     Parameter(
         "random_state",
@@ -189,15 +232,28 @@ PARAMETERS = (
             value is None or callable(value) or (isinstance(value, list | tuple) and all(map(callable, value)))
         ),
         "Called after each rule, the default rule included, with a `Progress` (number of rules, training loss, "
-        "seconds); training stops when one of them returns True.",
+        "seconds, validation score); training stops when one of them returns True.",
     ),
 )
 
+_SQUARED_ERROR = Parameter(
+    "loss",
+    squared_error.name,
+    f'"{squared_error.name}", or a pyboomer.Loss',
+    lambda value: isinstance(value, Loss) or _one_of(squared_error.name)(value),
+    "The loss to minimise.",
+)
+# A regressor does not decode, and has no candidates that the bound is for.
+REGRESSOR_PARAMETERS = (
+    _SQUARED_ERROR,
+    *(parameter for parameter in PARAMETERS if parameter.name not in ("loss", "search", "decode")),
+)
 
-def describe_parameters() -> str:
-    """The table as the "Parameters" section of a docstring."""
+
+def describe_parameters(table: tuple[Parameter, ...]) -> str:
+    """A table as the "Parameters" section of a docstring."""
     lines = []
-    for parameter in PARAMETERS:
+    for parameter in table:
         lines += [f"    {parameter.name} : {parameter.allowed}, default={parameter.default!r}"]
         words, line = parameter.meaning.split(), "       "
         for word in words:

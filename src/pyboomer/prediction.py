@@ -4,9 +4,10 @@ Scores are the sums of the heads of all rules that cover the example (Eq. 2). *D
 by sign for a decomposable loss (Eq. 18), or into the known label vector, one that occurs in the training data, of least
 loss (Eq. 19).
 
-Probabilities are those of independent labels with the given log-odds, for a non-decomposable loss conditioned on the
-label vector being a known one: P(y) is proportional to prod_k logistic(y_k f_k). This was measured to be much better
-calibrated than exp(-loss), which for the example-wise logistic loss is far too flat.
+The probability of a label is logistic(f_k), whatever the loss; scores and probabilities rank examples alike. The joint
+probability of a label vector is that of independent labels, conditioned on the vector being a known one: P(y) is
+proportional to prod_k logistic(y_k f_k). This was measured to be much better calibrated than exp(-loss), which for the
+example-wise logistic loss is far too flat.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -305,10 +306,13 @@ def class_probabilities(scores: Array, loss: Loss) -> Array:
     return probabilities
 
 
-def marginal_probabilities(scores: Array, vectors: Vectors | None, loss: Loss) -> Array:
-    """P(label k is relevant): each on its own, or summed over the known label vectors where they are given."""
-    if vectors is None:
-        return expit(loss.log_odds(scores))
+def label_probabilities(scores: Array, loss: Loss) -> Array:
+    """P(label k is relevant), each label on its own: logistic(f_k)."""
+    return np.asarray(expit(loss.log_odds(scores)))
+
+
+def marginal_probabilities(scores: Array, vectors: Vectors, loss: Loss) -> Array:
+    """P(label k is relevant), summed over the known label vectors."""
     result = np.empty(scores.shape)
     for rows in _blocks(scores, vectors):
         result[rows] = joint_probabilities(scores[rows], vectors, loss) @ vectors

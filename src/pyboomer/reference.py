@@ -66,19 +66,22 @@ def covers(body: tuple[Condition, ...], X: Array) -> NDArray[np.bool_]:
 # --- Algorithm 1: learning an ensemble of boosted classification rules ------------------------------------------------
 
 
-def learn_rules(X: Array, Y: Array, setting: Setting, sample_weight: Array | None = None) -> list[ReferenceRule]:
-    """Learn the ensemble F = {f_1, ..., f_T}; f_1 is the default rule."""
+def learn_rules(
+    X: Array, Y: Array, setting: Setting, sample_weight: Array | None = None, label_weight: Array | None = None
+) -> list[ReferenceRule]:
+    """Learn the ensemble F = {f_1, ..., f_T}; f_1 is the default rule. A label of weight 0 is unknown."""
     n = len(X)
     weight = np.ones(n) if sample_weight is None else sample_weight
     scores = np.zeros(Y.shape)
 
-    g, *curvature = setting.loss.derivatives(Y, scores)  # line 1
+    g, *curvature = setting.loss.weighted_derivatives(Y, scores, label_weight)  # line 1
     H = dense_hessians(setting.loss.shape, tuple(curvature))
     head, gain = find_head(*sum_statistics(weight, g, H), "multi", setting)  # line 2
     rules = [ReferenceRule((), head, gain)]
     scores += head
     for t in range(1, setting.n_rules):  # line 3
-        g, *curvature = setting.loss.derivatives(Y, scores)  # line 4; those of uncovered examples stay what they were
+        # line 4; those of uncovered examples stay what they were
+        g, *curvature = setting.loss.weighted_derivatives(Y, scores, label_weight)
         H = dense_hessians(setting.loss.shape, tuple(curvature))
         drawn = np.ones(n)
         if setting.bootstrap:

@@ -7,6 +7,7 @@ model in a few flat arrays, which compiled code reads and writes, and hands them
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Self, overload
 
@@ -214,8 +215,9 @@ class RuleEnsemble:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Arrays forget when pickled that they are read-only, and a mapping proxy cannot be pickled: construct anew.
-        values = [getattr(self, f.name) for f in fields(self)]
-        return type(self), (*values[:-1], dict(self.categories))
+        # Fields go by name, so that a later version may have more; version 0.1.0 had them in order: new ones come last.
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return partial(type(self), **values | {"categories": dict(self.categories)}), ()
 
     def __repr__(self) -> str:
         sizes = {"rule": len(self), "label": len(self.label_names), "feature": len(self.feature_names)}
@@ -351,6 +353,20 @@ class RuleEnsemble:
         positions = {_PER_CONDITION: conditions, _PER_SCORE: scores, _PER_RULE: rules}
         taken = {name: getattr(self, name)[where] for names, where in positions.items() for name in names}
         return replace(self, condition_offsets=condition_offsets, head_offsets=head_offsets, **taken)
+
+
+def join_rules(parts: Sequence[RuleEnsemble]) -> RuleEnsemble:
+    """One ensemble of the rules of several, which are about the same features, labels and categories."""
+    if len(parts) == 1:
+        return parts[0]
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in (*_PER_CONDITION, *_PER_SCORE, *_PER_RULE)
+    }
+    for name in ("condition_offsets", "head_offsets"):
+        lengths = np.concatenate([np.diff(getattr(part, name)) for part in parts])
+        joined[name] = np.concatenate([[0], np.cumsum(lengths)])
+    return replace(parts[0], **joined)
 
 
 def _threshold_text(value: float) -> str:

@@ -13,15 +13,17 @@ layout              sections of a row               for
 ``DENSE``           g, lower triangle of H          all other losses
 ==================  ==============================  ================================================================
 
-Sums of rows have the layout of a row. Y and the scores are padded in the same way; the padding of Y is 0, which makes
-all statistics there 0.
+Sums of rows have the layout of a row. Y and the scores are padded in the same way. A Y of 0 makes all statistics 0:
+that of the padding, and that of unknown labels.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic
+from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.simd import LANES, exp, larger, largest, load, splat, store, total, where_above
 
 Array = NDArray[np.float64]
@@ -30,7 +32,26 @@ Signs = NDArray[np.int8]
 
 DIAGONAL, OUTER_GRADIENT, OUTER, DENSE = range(4)
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
-LABEL_WISE, EXAMPLE_WISE, USER_DEFINED = range(3)  # which compiled update serves the loss
+LABEL_WISE, EXAMPLE_WISE, SQUARED, USER_DEFINED = range(4)  # which compiled update serves the loss
+
+
+class Truth(NamedTuple):
+    """What is known of the examples: their labels, and the weights of these if some are neither 0 nor 1.
+
+    For the squared error, the scores that go with it are those still missing, f - y, so that `Y` need only tell which
+    targets are known, by 1 and 0. For a user's own loss in regression `Y` holds the targets, and the weights tell.
+    """
+
+    Y: Signs  # (N, width): -1 and +1, 0 for an unknown label
+    weight: Array  # (N, width), or (0, width) where all that is known has weight 1
+
+    def take(self, rows: Rows, k: int) -> tuple[Array, Array | None]:
+        """The labels of some examples and their weights, None if all are 1."""
+        Y = self.Y[rows, :k].astype(np.float64)
+        if len(self.weight):
+            return Y, self.weight[rows, :k]
+        unknown = Y == 0
+        return Y, (1.0 - unknown if self.Y.dtype == np.int8 and unknown.any() else None)
 
 
 @njit(cache=True, nogil=True)
@@ -58,18 +79,20 @@ def count_columns(layout: int, n_labels: int) -> int:
 
 def choose_update(loss: Loss) -> int:
     """Which compiled function keeps the statistics of a loss up to date."""
-    if loss is label_wise_logistic:
-        return LABEL_WISE
-    return EXAMPLE_WISE if loss is example_wise_logistic else USER_DEFINED
+    updates = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
+    return updates.get(loss, USER_DEFINED)
 
 
-def write_statistics(loss: Loss, layout: int, Y: Signs, scores: Array, rows: Rows, statistics: Array, k: int) -> None:
+def write_statistics(
+    loss: Loss, layout: int, truth: Truth, scores: Array, rows: Rows, statistics: Array, k: int
+) -> None:
     """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4); `k` is the number of labels."""
     update = choose_update(loss)
     if update != USER_DEFINED:
-        update_statistics(update, layout, Y, scores, rows, statistics, 0, pad(k))
+        update_statistics(update, layout, truth, scores, rows, statistics, 0, pad(k))
         return
-    g, *curvature = loss.checked_derivatives(Y[rows, :k].astype(np.float64), scores[rows, :k])
+    Y, weight = truth.take(rows, k)
+    g, *curvature = loss.weighted_derivatives(Y, scores[rows, :k], weight)
     width = pad(k)
     statistics[rows, :k] = g
     if layout == DENSE:
@@ -87,13 +110,14 @@ def write_statistics(loss: Loss, layout: int, Y: Signs, scores: Array, rows: Row
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def update_statistics(
-    update: int, layout: int, Y: Signs, scores: Array, rows: Rows, statistics: Array, first: int, last: int
+    update: int, layout: int, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int
 ) -> None:
     """Compute the statistics of some examples anew, for the built-in losses.
 
-    Labels `first` to `last` - 1, whole vectors, are the ones whose scores have changed. The padding of `Y` is 0, and so
-    are the statistics there.
+    Labels `first` to `last` - 1, whole vectors, are the ones whose scores have changed.
     """
+    Y, weight = truth.Y, truth.weight
+    weighted = weight.shape[0] > 0
     width = scores.shape[1]
     size = statistics.shape[1]
     zero = splat(0.0)
@@ -102,12 +126,18 @@ def update_statistics(
         if update == LABEL_WISE:
             for k in range(first, last, LANES):
                 y = load(Y, n * width + k)
+                w = load(weight, n * width + k) if weighted else y * y
                 margin = y * load(scores, n * width + k)
                 e = exp(where_above(margin, zero, zero - margin, margin))  # exp(-|f|)
                 p = 1.0 / (1.0 + e)  # logistic(|f|)
                 q = e * p
-                store(statistics, n * size + k, (zero - y) * where_above(margin, zero, q, p))
-                store(statistics, n * size + width + k, y * y * p * q)
+                store(statistics, n * size + k, (zero - y) * w * where_above(margin, zero, q, p))
+                store(statistics, n * size + width + k, w * p * q)
+        elif update == SQUARED:
+            for k in range(first, last, LANES):
+                w = load(weight, n * width + k) if weighted else load(Y, n * width + k)
+                store(statistics, n * size + k, w * load(scores, n * width + k))
+                store(statistics, n * size + width + k, w)
         else:
             most = zero
             for k in range(0, width, LANES):
@@ -118,7 +148,8 @@ def update_statistics(
             sums = zero
             for k in range(0, width, LANES):
                 y = load(Y, n * width + k)
-                e = y * y * exp(load(statistics, n * size + k) - shift)
+                w = load(weight, n * width + k) if weighted else y * y
+                e = w * exp(load(statistics, n * size + k) - shift)
                 store(statistics, n * size + k, e)
                 sums = sums + e
             scale = 1.0 / (np.exp(-shift) + total(sums))

@@ -1,20 +1,33 @@
 """A table is what users pass as X: an array, a sparse matrix or a DataFrame, read into numbers with its faults named.
 
+DataFrames are those of pandas and polars; neither is imported here. Columns of numbers and booleans are numeric, those
+of categories and strings nominal, and those of objects numeric unless they hold text. Dates, and whatever else is
+neither, are refused unless `categorical_features` names them: their categories are then the values as text. None, NaN,
+NA and null all stand for a missing value, which meets no condition; a category that was not seen in training meets
+every ``!=`` and no ``==``.
+
 Nominal features become category codes. Those of a dense table do so here, at once; a sparse one keeps its values, since
 the zeros it does not store must keep meaning zero, and is encoded where it is sorted or made dense.
 """
 
+from collections.abc import Sequence
+from decimal import Decimal
+from sys import float_info
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from pyboomer.features import Categories, Matrix, encode, encode_values, find_categories
+from pyboomer.features import Categories, Matrix, encode, find_categories
 
 Array = NDArray[np.float64]
+
+NUMBERS, CATEGORIES, OBJECTS, OTHERS = "numbers", "categories", "objects", "others"  # kinds of dtypes in a DataFrame
+SKLEARN_READS_POLARS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 
 
 class Table(NamedTuple):
@@ -25,18 +38,27 @@ class Table(NamedTuple):
     categories: Categories
 
 
+class Column(NamedTuple):
+    """A column of a DataFrame."""
+
+    feature: int
+    name: str
+    series: Any  # of pandas or polars
+    kind: str
+
+
 def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: Any) -> Table:
     """Read X for `fit`; records the number and names of the features in the estimator."""
     if _is_frame(X):
-        validate_data(estimator, X, skip_check_array=True)
-        _check_shape(X.shape)
-        names = tuple(str(name) for name in X.columns)
-        nominal = _find_nominal(categorical_features, names, X)
-        categories = {int(f): _find_frame_categories(X.iloc[:, f], names[f]) for f in np.flatnonzero(nominal)}
-        return Table(_read_frame(X, categories), names, categories)
+        columns = _list_columns(estimator, X, reset=True)
+        names = tuple(column.name for column in columns)
+        nominal = _find_nominal(categorical_features, names, columns)
+        categories = {int(f): _find_column_categories(columns[f]) for f in np.flatnonzero(nominal)}
+        cure = "; name it in categorical_features, or turn it into numbers"
+        return Table(_read_columns(columns, categories, cure), names, categories)
     matrix = _read_matrix(estimator, X, reset=True)
     names = tuple(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(matrix.shape[1])]))
-    nominal = _find_nominal(categorical_features, names, None)
+    nominal = _find_nominal(categorical_features, names, ())
     _check_finite(matrix, names)
     if sp.issparse(matrix):
         return Table(matrix, names, find_categories(matrix.tocsc(), nominal))
@@ -47,9 +69,7 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
 def read_table(estimator: BaseEstimator, X: Any, names: tuple[str, ...], categories: Categories) -> Matrix:
     """Read X for predictions by a fitted estimator."""
     if _is_frame(X):
-        validate_data(estimator, X, skip_check_array=True, reset=False)
-        _check_shape(X.shape)
-        return _read_frame(X, categories)
+        return _read_columns(_list_columns(estimator, X, reset=False), categories, ", but was in training")
     if any(isinstance(value, str) for values in categories.values() for value in values):
         feature = next(f for f, values in categories.items() if any(isinstance(v, str) for v in values))
         raise ValueError(f"X must be a DataFrame: feature {names[feature]!r} has categories that are strings")
@@ -58,15 +78,10 @@ def read_table(estimator: BaseEstimator, X: Any, names: tuple[str, ...], categor
     return matrix if sp.issparse(matrix) else encode(matrix, categories)
 
 
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "iloc") and hasattr(X, "columns")
-
-
-def _check_shape(shape: tuple[int, ...]) -> None:
-    if shape[0] == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
-    if shape[1] == 0:
-        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+def refuse_lazy(name: str, data: Any) -> None:
+    """Refuse a LazyFrame at once, since it even warns when asked for its columns."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError(f"{name} is a LazyFrame, which has no values yet; call {name}.collect() and pass the DataFrame")
 
 
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
@@ -96,19 +111,19 @@ def _check_finite(matrix: Matrix, names: tuple[str, ...]) -> None:
             raise ValueError(f"X contains infinity in column {column} ({names[column]!r})")
 
 
-def _find_nominal(categorical_features: Any, names: tuple[str, ...], frame: Any) -> NDArray[np.bool_]:
-    """Which features are nominal, as a mask."""
+def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Which features are nominal, as a mask; only a DataFrame has columns that tell."""
     mask = np.zeros(len(names), dtype=bool)
-    if categorical_features is None:
-        return mask
-    if isinstance(categorical_features, str):
-        if categorical_features != "from_dtype":
+    if categorical_features is None or isinstance(categorical_features, str):
+        if categorical_features not in (None, "from_dtype"):
             raise ValueError(
                 'categorical_features must be None, "from_dtype", a mask, indices or names, '
                 f"got {categorical_features!r}"
             )
-        if frame is not None:
-            mask[:] = [dtype.kind == "O" for dtype in frame.dtypes]
+        for column in columns:
+            mask[column.feature] = column.kind == CATEGORIES or (
+                column.kind == OBJECTS and (categorical_features == "from_dtype" or _holds_text(column))
+            )
         return mask
     chosen = np.asarray(categorical_features)
     if chosen.size == 0:
@@ -132,61 +147,143 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], frame: Any)
     return mask
 
 
-def _find_frame_categories(column: Any, name: str) -> tuple[Any, ...]:
-    values = {_plain(value) for value in column.dropna().unique()}
-    if values & {np.inf, -np.inf}:
-        raise ValueError(f"column {name!r} of X contains infinity")
-    try:
-        return tuple(sorted(values))
-    except TypeError:
-        raise ValueError(
-            f"column {name!r} of X mixes categories that cannot be ordered, such as numbers and strings"
-        ) from None
+# --- DataFrames -------------------------------------------------------------------------------------------------------
 
 
-def _read_frame(X: Any, categories: Categories) -> Array:
-    matrix = np.empty(X.shape, order="C")
-    for f in range(X.shape[1]):
-        column, name = X.iloc[:, f], str(X.columns[f])
+class _Header(NamedTuple):
+    """The names and the shape of a polars DataFrame, in the only form that scikit-learn before 1.9 can read."""
+
+    names: list[str]
+    shape: tuple[int, int]
+
+    def __dataframe__(self) -> "_Header":
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
+
+
+def _is_frame(X: Any) -> bool:
+    """Whether X is a DataFrame."""
+    refuse_lazy("X", X)
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_series"))
+
+
+def _list_columns(estimator: BaseEstimator, X: Any, reset: bool) -> list[Column]:
+    """The columns of a DataFrame; their names are recorded in the estimator or, without `reset`, compared to those."""
+    names = list(X.columns)
+    if len(set(names)) < len(names):
+        raise ValueError(f"columns of X must have distinct names, got {max(names, key=names.count)!r} twice")
+    of_pandas = hasattr(X, "iloc")
+    header = X if of_pandas or SKLEARN_READS_POLARS else _Header(names, X.shape)
+    validate_data(estimator, header, skip_check_array=True, reset=reset)
+    for size, what in zip(X.shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
+    series = [X.iloc[:, f] if of_pandas else X.to_series(f) for f in range(X.shape[1])]
+    return [Column(f, str(names[f]), s, _find_kind(s.dtype)) for f, s in enumerate(series)]
+
+
+def _find_kind(dtype: Any) -> str:
+    """What a column of this dtype holds; read from its name, for want of anything else that all of them have."""
+    name = str(dtype).lower()
+    is_numeric = dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "buif"
+    if is_numeric or name.startswith(("bool", "decimal", "null")):
+        return NUMBERS
+    if name == "str" or name.startswith(("categor", "enum", "dictionary", "string", "large_string")):
+        return CATEGORIES
+    return OBJECTS if name == "object" else OTHERS
+
+
+def _read_columns(columns: list[Column], categories: Categories, remark: str) -> Array:
+    """The matrix of a DataFrame; `remark` ends the complaint about a column that is not numeric."""
+    matrix = np.empty((len(columns[0].series), len(columns)), order="C")
+    for column in columns:
+        f = column.feature
         if f in categories:
-            matrix[:, f] = _encode_frame_column(column, categories[f])
-            continue
-        if column.dtype.kind not in "buif" and column.dtype != object:
-            raise ValueError(_no_number(name, column.dtype))
-        try:
-            matrix[:, f] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
-            raise ValueError(_no_number(name, column.dtype)) from None
-        if np.isinf(matrix[:, f]).any():
-            raise ValueError(f"X contains infinity in column {f} ({name!r})")
+            matrix[:, f] = _encode_column(column, categories[f])
+        elif column.kind == NUMBERS:
+            matrix[:, f] = _read_numbers(column)
+        elif column.kind == OBJECTS:
+            matrix[:, f] = _read_objects(column, remark)
+        else:
+            raise ValueError(f"column {column.name!r} of X is not numeric (dtype {column.series.dtype}){remark}")
     return matrix
 
 
-def _no_number(name: str, dtype: Any) -> str:
-    cure = "name it in categorical_features"
-    if dtype.kind == "O":
-        cure += ', or set categorical_features="from_dtype"'
-    return f"column {name!r} of X is not numeric (dtype {dtype}); {cure}"
+def _read_numbers(column: Column) -> Array:
+    series = column.series
+    of_polars = hasattr(series, "cast")
+    numbers = series.cast(float).to_numpy() if of_polars else series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if np.isinf(numbers).any():
+        raise ValueError(_describe_infinity(column))
+    return numbers
 
 
-def _encode_frame_column(column: Any, values: tuple[Any, ...]) -> Array:
-    if values and all(isinstance(value, int | float) for value in values) and column.dtype.kind in "buif":
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return encode_values(numbers, np.asarray(values, dtype=np.float64))
-    codes = {value: float(code) for code, value in enumerate(values)}
-    missing = column.isna().to_numpy()
-    return np.array(
-        [
-            np.nan if gone else codes.get(_plain(value), float(len(values)))
-            for value, gone in zip(column.tolist(), missing, strict=True)
-        ],
-        dtype=np.float64,
-    )
+def _read_objects(column: Column, remark: str) -> Array:
+    """Numbers that are kept as objects."""
+    values = column.series.to_list()
+    numbers: dict[Any, float] = {}
+    for value, plain in _list_distinct(column, values).items():
+        if isinstance(plain, str):
+            raise ValueError(f"column {column.name!r} of X is not numeric (it holds {value!r:.50}){remark}")
+        numbers[value] = np.nan if plain is None else float(plain)
+    return np.array([numbers[value] for value in values])
+
+
+def _find_column_categories(column: Column) -> tuple[Any, ...]:
+    distinct = set(_list_distinct(column, column.series.to_list()).values()) - {None}
+    try:
+        return tuple(sorted(distinct))
+    except TypeError:
+        raise ValueError(
+            f"column {column.name!r} of X mixes categories that cannot be ordered, such as numbers and strings; "
+            "turn them all into strings"
+        ) from None
+
+
+def _encode_column(column: Column, categories: tuple[Any, ...]) -> Array:
+    """The codes of a nominal column: the positions of its categories, one more if unseen, NaN if missing."""
+    values = column.series.to_list()
+    distinct = _list_distinct(column, values)
+    if categories and not isinstance(categories[0], str):
+        for value, plain in distinct.items():
+            if isinstance(plain, str):
+                raise ValueError(f"column {column.name!r} of X holds {value!r:.50}, but only numbers in training")
+    codes = {category: float(code) for code, category in enumerate(categories)} | {None: np.nan}
+    table = {value: codes.get(plain, float(len(categories))) for value, plain in distinct.items()}
+    return np.array([table[value] for value in values])
+
+
+def _list_distinct(column: Column, values: list[Any]) -> dict[Any, Any]:
+    """The distinct values of a column, each as a plain value that a model file can hold; None if it is missing."""
+    try:
+        distinct = {value: None if _is_missing(value) else _plain(value) for value in set(values)}
+    except TypeError:  # a list or another value that cannot be hashed
+        raise ValueError(f"column {column.name!r} of X holds values that are neither numbers nor text") from None
+    if any(isinstance(plain, int | float) and abs(plain) > float_info.max for plain in distinct.values()):
+        raise ValueError(_describe_infinity(column))
+    return distinct
+
+
+def _describe_infinity(column: Column) -> str:
+    return f"X contains infinity in column {column.feature} ({column.name!r})"
+
+
+def _holds_text(column: Column) -> bool:
+    return any(issubclass(kind, str) for kind in set(map(type, column.series.to_list())))
+
+
+def _is_missing(value: Any) -> bool:
+    # NaN and NaT are not equal to themselves; pandas' NA does not say whether it is.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _plain(value: Any) -> Any:
-    """A category as a plain Python value that a model file can hold."""
-    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic) and value.dtype.kind in "buifU":
+        value = value.item()
+    if isinstance(value, Decimal):
+        value = float(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)  # as people write it: 3, not 3.0
     return value if isinstance(value, str | int | float) else str(value)

@@ -36,8 +36,10 @@ def spread_learning(pool: ThreadPoolExecutor, n_threads: int) -> Callable[..., A
 
         list(pool.map(work, divide(len(features))))
 
-    def update(kind: int, layout: int, Y: Any, scores: Any, rows: Any, *rest: Any) -> None:
-        list(pool.map(lambda part: update_statistics(kind, layout, Y, scores, rows[part], *rest), divide(len(rows))))
+    def update(kind: int, layout: int, truth: Any, scores: Any, rows: Any, *rest: Any) -> None:
+        list(
+            pool.map(lambda part: update_statistics(kind, layout, truth, scores, rows[part], *rest), divide(len(rows)))
+        )
 
     def add_scores(scores: Any, rows: Any, *rest: Any) -> None:
         list(pool.map(lambda part: add_scores_to_rows(scores, rows[part], *rest), divide(len(rows))))

@@ -182,7 +182,8 @@ def train(
 ) -> None:
     """Learn a model from DATA and save it.
 
-    Ctrl-C stops early; the rules learned so far are saved.
+    Empty cells are missing values; in a column of labels, labels that are not known. Ctrl-C stops early; the rules
+    learned so far are saved.
 
     \b
     Examples:
@@ -193,7 +194,7 @@ def train(
     from pyboomer.cli.reports import format_count
 
     _check_writable(output)
-    examples = read_examples(data, xml, labels)
+    examples = read_examples(data, xml, labels, unknown=True)
     model = make_model(examples, parameters, _shows_progress(quiet))
     start = time.perf_counter()
     try:
@@ -298,8 +299,16 @@ def predict(
     from pyboomer.modelfile import load_model
 
     _check_writable(output)
-    learned = load_model(model).set_params(**list_given(ctx, parameters))
+    learned = load_model(model)
+    given = list_given(ctx, parameters)
+    is_regressor = not hasattr(learned, "classes_")
+    if is_regressor and (kind or "decode" in given):
+        raise click.UsageError(f"{model} predicts numbers, which --proba, --scores and --decode are not for")
+    learned.set_params(**given)
     X = pick_features(learned, read_features(data, learned))
+    if is_regressor:
+        values, names = learned.predict(X), list(learned.label_names_)
+        return _write_predictions(output, as_json, "numbers", names, values.reshape(len(values), -1))
     function = {"proba": learned.predict_proba, "scores": learned.decision_function}.get(kind or "", learned.predict)
     values = function(X)
     values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
@@ -310,8 +319,12 @@ def predict(
         names = [str(name) for name in learned.classes_]
     if kind is None and values.dtype.kind in "bf":
         values = values.astype(np.int8)
+    _write_predictions(output, as_json, kind or "labels", names, values)
+
+
+def _write_predictions(output: str | None, as_json: bool, kind: str, names: Sequence[str], values: np.ndarray) -> None:
     if as_json:
-        text = json.dumps({"kind": kind or "labels", "labels": names, "predictions": values.tolist()}) + "\n"
+        text = json.dumps({"kind": kind, "labels": list(names), "predictions": values.tolist()}) + "\n"
     else:
         text = _write_csv(names, values.tolist())
     if output is None:
@@ -329,6 +342,31 @@ def _write_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     writer.writerow(header)
     writer.writerows([f"{value:.6g}" if isinstance(value, float) else value for value in row] for row in rows)
     return buffer.getvalue()
+
+
+@boomer.command()
+@click.argument("model", metavar="MODEL")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The file to write, .onnx or .py.")
+def export(model: str, output: str) -> None:
+    """Write a saved MODEL as ONNX, or as a Python file that imports nothing.
+
+    \b
+    Examples:
+      boomer export model.json -o model.onnx
+      boomer export model.json -o model.py
+    """
+    from pyboomer.modelfile import load_model
+
+    _check_writable(output)
+    kind = Path(output).suffix.lower()
+    if kind not in (".onnx", ".py"):
+        raise click.UsageError(f"{output}: what format should this be? The name must end in .onnx or .py")
+    learned = load_model(model)
+    if kind == ".onnx":
+        learned.to_onnx(output)
+    else:
+        learned.to_python(output)
+    click.echo(f"Wrote {output}")
 
 
 @boomer.command(cls=LearnerCommand)
@@ -408,7 +446,9 @@ def evaluate(
         used = _plain(given if path else parameters)
         _print_json({"data": examples.name, **protocol, "parameters": used, "metrics": metrics, "seconds": seconds})
     else:
-        rules = "" if path else f", {format_count(parameters['n_rules'], 'rule')}"
+        rules = (
+            "" if path else f", {'up to ' * parameters['early_stopping']}{format_count(parameters['n_rules'], 'rule')}"
+        )
         click.echo(f"{examples}\n{how}{rules}, {seconds:.1f} s\n")
         click.echo(format_metrics(metrics, {name: metric.larger_is_better for name, metric in METRICS.items()}))
 
@@ -446,7 +486,10 @@ def _evaluate_saved(
     from pyboomer.metrics import evaluate as measure
     from pyboomer.modelfile import load_model
 
-    model = load_model(path).set_params(**parameters)
+    model = load_model(path)
+    if not hasattr(model, "classes_"):
+        raise click.UsageError(f"{path} predicts numbers, not labels; the metrics are those of labels")
+    model.set_params(**parameters)
     if model._form.classes is not None:
         raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
     examples = read_examples(data, xml, labels or (model.label_names_ if is_table_file(data) else ()))

@@ -42,8 +42,11 @@ class Examples:
         return replace(self, X=self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows], Y=self.Y[rows])
 
 
-def read_examples(data: str, xml: str | None, labels: Sequence[str]) -> Examples:
-    """Read features and labels: a data set by name, an ARFF, CSV or Parquet file."""
+def read_examples(data: str, xml: str | None, labels: Sequence[str], unknown: bool = False) -> Examples:
+    """Read features and labels: a data set by name, an ARFF, CSV or Parquet file.
+
+    Whether labels may be `unknown`, empty cells in a table, is for the command to say.
+    """
     if is_table_file(data):
         if xml:
             raise click.UsageError("--xml goes with an ARFF file; name the columns of labels by --labels")
@@ -58,7 +61,7 @@ def read_examples(data: str, xml: str | None, labels: Sequence[str]) -> Examples
         label_names = match_names(labels, columns, f"{data}: --labels", "column")
         X = frame[[name for name in columns if name not in label_names]]
         text = tuple(j for j, dtype in enumerate(X.dtypes) if dtype.kind not in "buif")
-        Y = _read_label_columns(data, frame, label_names)
+        Y = _read_label_columns(data, frame, label_names, unknown)
         return Examples(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), text)
     if labels:
         raise click.UsageError(f"{data}: --labels goes with a CSV or Parquet file; an ARFF file takes --xml")
@@ -158,16 +161,18 @@ def _read_frame(data: str, text_columns: Sequence[str] = ()) -> Any:
     return frame.astype({name: "str" for name in text_columns if name in frame and frame[name].dtype.kind in "iuf"})
 
 
-def _read_label_columns(data: str, frame: Any, names: Sequence[str]) -> np.ndarray:
+def _read_label_columns(data: str, frame: Any, names: Sequence[str], unknown: bool) -> np.ndarray:
     import numpy as np
 
-    Y = np.zeros((len(frame), len(names)), dtype=np.int8)
+    has_unknown = unknown and bool(frame[list(names)].isna().any(axis=None))
+    Y = np.full((len(frame), len(names)), np.nan) if has_unknown else np.zeros((len(frame), len(names)), dtype=np.int8)
     for k, name in enumerate(names):
-        wrong = frame[name][~frame[name].isin([0, 1])]
+        column = frame[name].dropna() if has_unknown else frame[name]
+        wrong = column[~column.isin([0, 1])]
         if len(wrong):
             value = "missing" if wrong.isna().iloc[0] else repr(wrong.tolist()[0])
             raise ValueError(f"{data}: label {name!r} is {value} in row {wrong.index[0] + 1}, but labels are 0 or 1")
-        Y[:, k] = frame[name].astype(np.int8)
+        Y[frame.index.get_indexer(column.index), k] = column.astype(np.int8)
     return Y
 
 
@@ -192,7 +197,8 @@ def fit_model(model: BoomerClassifier, examples: Examples) -> BoomerClassifier:
     finally:
         if hasattr(model, "rules_"):
             rules = replace(model.rules_, feature_names=examples.feature_names, label_names=examples.label_names)
-            model._store(rules, replace(model._form, names=examples.label_names), model.label_vectors_)
+            model._set_form(replace(model._form, names=examples.label_names), model.label_vectors_)
+            model._store(rules, model.training_facts_)
     return model
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NOT_OPTIONS = {
     "verbose": "a progress bar is shown in a terminal, unless --quiet is given",
     "callbacks": "functions cannot be passed in a shell",
+    "warm_start": "a command learns a model of its own",
 }
 PREDICTING = ("decode", "n_jobs")  # what can still be chosen for a model that is already learned
 

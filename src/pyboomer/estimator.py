@@ -1,0 +1,405 @@
+"""An estimator learns rules from tables and applies them to tables, in the way of scikit-learn.
+
+What a classifier and a regressor have in common: reading data, Algorithm 1 chunk by chunk with progress, callbacks,
+Ctrl-C and early stopping, scores after any number of rules, and giving the model away.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import index
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+from tqdm.auto import tqdm
+
+import pyboomer
+from pyboomer.binning import Bins, bin_columns, count_bins, separate_bins
+from pyboomer.boosting import Booster
+from pyboomer.examples import Examples, read_examples
+from pyboomer.features import Matrix, sort_columns
+from pyboomer.interrupt import DeferredInterrupt
+from pyboomer.labels import Labels
+from pyboomer.losses import Loss, find_loss
+from pyboomer.modelfile import save_model
+from pyboomer.parameters import Parameter
+from pyboomer.prediction import add_scores
+from pyboomer.rules import RuleEnsemble, join_rules
+from pyboomer.sampling import count_features
+from pyboomer.stopping import Validation, validate_by_loss, validate_by_scorer
+from pyboomer.tables import Table, read_table, read_training_table, refuse_lazy
+from pyboomer.targets import Targets
+from pyboomer.threads import spread_learning
+
+Array = NDArray[np.float64]
+
+CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told: the rules learned so far, the seconds, how well they do."""
+
+    n_rules: int
+    seconds: float
+    compute_loss: Callable[[], float]
+    validation_score: float | None = None
+
+    @property
+    def loss(self) -> float:
+        """The mean training loss, computed when asked for."""
+        return self.compute_loss()
+
+
+class RuleEstimator(BaseEstimator):
+    """What learns rules; `BoomerClassifier` and `BoomerRegressor` say what from and what for."""
+
+    table: ClassVar[tuple[Parameter, ...]]  # the parameters of the estimator
+
+    # the parameters that all estimators have
+    loss: str | Loss
+    head: str
+    n_rules: int
+    learning_rate: float
+    l2: float
+    bootstrap: bool
+    max_features: str | int | float | None
+    max_conditions: int | None
+    min_coverage: float
+    max_bins: str | int | None
+    categorical_features: Any
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    scoring: Any
+    warm_start: bool
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+    callbacks: Any
+
+    # what `fit` sets
+    rules_: RuleEnsemble
+    n_features_in_: int
+    _form: Any
+
+    # --- What the two kinds of estimators differ in -------------------------------------------------------------------
+
+    def _read_labels(self, y: Any, form: Any) -> Labels | Targets:
+        """Read y; if a form is given, it must be that."""
+        raise NotImplementedError
+
+    def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which examples are learned from, and which are held out."""
+        raise NotImplementedError
+
+    def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
+        """Labels as losses take them."""
+        raise NotImplementedError
+
+    def _learn_form(self, form: Any, examples: Examples) -> None:
+        """Set what predictions need besides the rules."""
+        raise NotImplementedError
+
+    def _labels(self, scores: Array) -> Any:
+        """What is predicted, given (N, K) scores."""
+        raise NotImplementedError
+
+    def _find_scale(self, Y: NDArray[Any]) -> float:  # noqa: ARG002
+        """The unit in which targets are learned: a power of 2, so that no digit depends on it."""
+        return 1.0
+
+    def _search(self) -> str:
+        """How candidates are compared, see the parameter `search` of the classifier."""
+        return "bound"
+
+    # --- Learning -----------------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:
+        begin = time.perf_counter()
+        self._validate_parameters()
+        past = self.rules_ if self.warm_start and hasattr(self, "rules_") else None
+        if past is None:
+            self.__dict__.pop("rules_", None)  # whatever goes wrong from here on must not leave half of an old model
+        elif len(past) > self.n_rules:
+            raise ValueError(
+                f"n_rules must be at least {len(past)}, the number of rules learned already (warm_start=True), "
+                f"got {self.n_rules}"
+            )
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        refuse_lazy("y", y)
+        if past is None:
+            table = read_training_table(self, X, self.categorical_features)
+        else:
+            table = Table(self._read_table(X), past.feature_names, past.categories)
+        labels = self._read_labels(y, None if past is None else self._form)
+        examples = read_examples(table.matrix, labels, sample_weight)
+        seed = self._draw_seed(past)
+        examples, held_out = self._split(examples, eval_set, labels.form, table, seed)
+        if past is None:
+            self._learn_form(labels.form, examples)
+
+        with DeferredInterrupt() as interrupt:  # from here on: Numba would swallow it when it loads compiled code
+            n_bins = count_bins(self.max_bins, self._search(), examples.matrix)
+            n_threads = 1 if n_bins is None else effective_n_jobs(self.n_jobs)
+            bins = None
+            if n_bins is not None:
+                bins = bin_columns(examples.matrix, table.categories, table.names, n_bins, n_threads)
+            scale = self._find_scale(examples.Y)
+            booster = self._make_booster(table, examples, bins, scale, past, seed)
+            learned = [] if past is None else [past]
+            with ThreadPoolExecutor(n_threads) as pool:
+                if n_threads > 1:
+                    booster.learn_rules = spread_learning(pool, n_threads)
+
+                def take_rules() -> RuleEnsemble:
+                    rules = booster.take_rules(table.names, labels.form.names, table.categories)
+                    rules = rules if bins is None else separate_bins(rules, bins)
+                    learned.append(_scale_heads(rules, scale))
+                    return learned[-1]
+
+                validation = None if held_out is None else self._make_validation(held_out, past)
+                try:
+                    self._boost(booster, validation, take_rules, interrupt, begin, scale**2)
+                except KeyboardInterrupt:
+                    interrupt.pending = True
+            if booster.chunks:
+                take_rules()
+            rules = join_rules(learned)
+            if validation is not None:
+                self.validation_curve_ = validation.curve
+                if self.early_stopping and validation.curve:
+                    rules = rules[: validation.best.n_rules]
+            else:
+                self.__dict__.pop("validation_curve_", None)
+            self._store(rules, self._list_facts(rules, examples, booster, seed, scale, time.perf_counter() - begin))
+        return self  # or KeyboardInterrupt, when the context ends
+
+    def _validate_parameters(self) -> None:
+        for parameter in self.table:
+            parameter.validate(getattr(self, parameter.name))
+
+    def _draw_seed(self, past: RuleEnsemble | None) -> int:
+        """The seed of all draws; further rules of a model are drawn as if they had been learned at once."""
+        seed = getattr(self, "training_facts_", {}).get("seed") if past is not None else None
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max) if seed is None else seed)
+
+    def _split(
+        self, examples: Examples, eval_set: Any, form: Any, table: Table, seed: int
+    ) -> tuple[Examples, Examples | None]:
+        """The examples to learn from, and those that tell when to stop."""
+        if eval_set is not None:
+            pair = eval_set[0] if isinstance(eval_set, list) and len(eval_set) == 1 else eval_set
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise ValueError("eval_set must be a pair (X, y), or a list of one such pair")
+            matrix = read_table(self, pair[0], table.names, table.categories)
+            return examples, read_examples(matrix, self._read_labels(pair[1], form), None)
+        if not self.early_stopping:
+            return examples, None
+        if len(examples.Y) < 2:
+            raise ValueError("early_stopping holds out some of the examples, which n_samples = 1 does not allow")
+        learned_from, held_out = self._hold_out(examples.Y, seed)
+        return examples.take(learned_from), examples.take(held_out)
+
+    def _make_booster(
+        self,
+        table: Table,
+        examples: Examples,
+        bins: Bins | None,
+        scale: float,
+        past: RuleEnsemble | None,
+        seed: int,
+    ) -> Booster:
+        replay = None
+        if past is not None:
+            scaled = _scale_heads(past, 1 / scale)
+
+            def replay(scores: Array) -> None:
+                add_scores(scaled, examples.matrix, scores)
+
+        return Booster(
+            sort_columns(examples.matrix, table.categories) if bins is None else bins.columns,
+            self._sign(examples.Y) / scale if scale != 1 else self._sign(examples.Y),
+            examples.weight,
+            label_weight=examples.label_weight,
+            replay=replay,
+            n_rules=0 if past is None else len(past),
+            loss=find_loss(self.loss),
+            head=self.head,
+            search=self._search(),
+            learning_rate=self.learning_rate,
+            l2=self.l2,
+            bootstrap=self.bootstrap,
+            n_drawn_features=count_features(self.max_features, self.n_features_in_),
+            max_conditions=self.max_conditions,
+            min_coverage=self.min_coverage if self.min_coverage > 1 else 0.0,  # weights may add up to less than 1
+            seed=seed,
+        )
+
+    def _make_validation(self, held_out: Examples, past: RuleEnsemble | None) -> Validation:
+        if self.scoring == "loss":
+            validation = validate_by_loss(held_out, find_loss(self.loss), self._sign(held_out.Y))
+        else:
+            validation = validate_by_scorer(held_out, self.scoring, self)
+        if past is not None:
+            validation.add(past)
+        return validation
+
+    def _boost(
+        self,
+        booster: Booster,
+        validation: Validation | None,
+        take_rules: Callable[[], RuleEnsemble],
+        interrupt: DeferredInterrupt,
+        begin: float,
+        loss_unit: float,
+    ) -> None:
+        """Learn rules chunk by chunk; between chunks evaluate, show progress, call callbacks and look for Ctrl-C."""
+        callbacks = self.callbacks or ()
+        callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
+        n_rules = int(self.n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
+        size = 1
+        with tqdm(
+            total=n_rules, initial=booster.n_rules, unit=" rules", desc="Learning", disable=not self.verbose
+        ) as bar:
+            while not interrupt.pending:
+                if validation is not None and booster.chunks and validation.is_due(booster.n_rules, n_rules):
+                    validation.add(take_rules())
+                    bar.set_postfix_str(f"validation score {validation.curve[-1].score:.4g}")
+                if callbacks:
+                    progress = Progress(
+                        booster.n_rules,
+                        time.perf_counter() - begin,
+                        lambda: booster.training_loss() * loss_unit,
+                        validation.curve[-1].score if validation is not None else None,
+                    )
+                    answers = [callback(progress) for callback in callbacks]
+                    if any(answers):
+                        break
+                if booster.n_rules >= n_rules or self._is_enough(validation, booster.n_rules):
+                    break
+                start = time.perf_counter()
+                count = min(size, n_rules - booster.n_rules)
+                if validation is not None:
+                    count = min(count, validation.count_until_due(booster.n_rules))
+                booster.learn(count)
+                bar.update(count)
+                if not callbacks:
+                    # the number of rules that would take CHUNK_SECONDS, but at most twice the last one
+                    seconds = max(time.perf_counter() - start, 1e-6)
+                    size = max(1, min(2 * size, int(count * CHUNK_SECONDS / seconds)))
+
+    def _is_enough(self, validation: Validation | None, n_rules: int) -> bool:
+        """Whether early stopping ends training."""
+        if validation is None or not self.early_stopping:
+            return False
+        return n_rules - validation.best.n_rules >= self.n_iter_no_change
+
+    def _list_facts(
+        self, rules: RuleEnsemble, examples: Examples, booster: Booster, seed: int, scale: float, seconds: float
+    ) -> dict[str, Any]:
+        return {
+            "pyboomer": pyboomer.__version__,
+            "examples": len(examples.Y),
+            "features": self.n_features_in_,
+            "labels": examples.Y.shape[1],
+            "rules": len(rules),
+            "loss": booster.training_loss() * scale**2,
+            "seconds": round(seconds, 3),
+            "seed": seed,
+        }
+
+    def _store(self, rules: RuleEnsemble, facts: dict[str, Any]) -> Self:
+        """Set what makes the estimator a fitted one."""
+        self.rules_ = rules
+        self.label_names_ = rules.label_names
+        self.training_facts_ = facts
+        return self
+
+    # --- Scores -------------------------------------------------------------------------------------------------------
+
+    def _read_table(self, X: Any) -> Matrix:
+        return read_table(self, X, self.rules_.feature_names, self.rules_.categories)
+
+    def _last_scores(self, X: Any) -> Array:
+        check_is_fitted(self, "rules_")
+        return next(self._staged_scores(X, [len(self.rules_)]))
+
+    def _staged_scores(self, X: Any, at: Iterable[int] | None) -> Iterator[Array]:
+        """The (N, K) scores after each number of rules; the same array every time."""
+        check_is_fitted(self, "rules_")
+        self._validate_parameters()
+        rules = self.rules_
+        try:
+            counts = [index(n) for n in (range(1, len(rules) + 1) if at is None else at)]
+        except TypeError:
+            raise ValueError(f"at must be a list of whole numbers, got {at!r}") from None
+        if any(a > b for a, b in pairwise([0, *counts, len(rules)])):
+            raise ValueError(f"at must ascend from 0 to at most {len(rules)}, the number of rules; got {counts}")
+        return self._accumulate(rules, self._read_table(X), counts)
+
+    def _accumulate(self, rules: RuleEnsemble, matrix: Matrix, counts: Sequence[int]) -> Iterator[Array]:
+        scores = np.zeros((matrix.shape[0], len(rules.label_names)))
+        for first, last in pairwise([0, *counts]):
+            part = rules if last - first == len(rules) else rules[first:last]
+            add_scores(part, matrix, scores, effective_n_jobs(self.n_jobs))
+            yield scores
+
+    # --- Giving the model away ----------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a JSON file; `pyboomer.load_model` reads it back with exactly the same scores."""
+        check_is_fitted(self, "rules_")
+        save_model(self, path)
+
+    def to_onnx(self, path: str | Path | None = None) -> Any:
+        """The model as an ONNX graph (an `onnx.ModelProto`), also written to a file if `path` is given.
+
+        Each rule becomes a chain-shaped tree, with thresholds in double precision. Needs the extra `onnx`.
+        """
+        check_is_fitted(self, "rules_")
+        from pyboomer.onnxgraph import build_graph
+
+        graph = build_graph(self)
+        if path is not None:
+            Path(path).write_bytes(graph.SerializeToString())
+        return graph
+
+    def to_python(self, path: str | Path | None = None) -> str:
+        """The model as the text of a Python file that imports nothing, also written to a file if `path` is given."""
+        check_is_fitted(self, "rules_")
+        from pyboomer.scorer import write_scorer
+
+        text = write_scorer(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A pickle of an earlier version lacks the parameters that came later: their defaults are what it was made with.
+        super().__setstate__({p.name: p.default for p in self.table} | state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rules_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
+    if scale == 1:
+        return rules
+    return replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)

@@ -1,0 +1,153 @@
+"""A regressor is a rule ensemble that learns numbers, one or several per example: the scores are the predictions."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from pyboomer.estimator import Progress, RuleEstimator
+from pyboomer.examples import Examples
+from pyboomer.losses import Loss, find_loss, squared_error
+from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
+from pyboomer.targets import TargetForm, Targets, read_targets
+
+Array = NDArray[np.float64]
+
+
+class BoomerRegressor(RegressorMixin, RuleEstimator):
+    __doc__ = f"""Gradient boosted multi-output regression rules.
+
+    Learns an ensemble of rules such as ``IF x1 <= 0.3 AND x7 > 1.2 THEN height +0.8, weight -0.4`` by the algorithms of
+    `BoomerClassifier`, with the squared error 1/2 sum_k (y_k - f_k)^2 as the loss: its gradient is f - y, its Hessian
+    the identity. A prediction is the sum of the heads of all rules that cover the example.
+
+    Parameters
+    ----------
+    {describe_parameters(REGRESSOR_PARAMETERS)}
+
+    Attributes
+    ----------
+    rules_ : RuleEnsemble
+        The rules learned; print it, index it, slice it, or see `RuleEnsemble.to_frame`.
+    label_names_ : tuple of str
+        Names of the targets: the columns of a DataFrame, else y0, y1, ...
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if X was a DataFrame whose columns are all named by strings.
+    validation_curve_ : list of (n_rules, score)
+        How held-out examples were judged in the course of training; only if there were any.
+    training_facts_ : dict
+        Sizes of the training data, training loss, seconds, seed.
+
+    Notes
+    -----
+    A missing value (NaN) in X meets no condition, whichever its operator; one in a matrix of targets is a target that
+    is not known. With several targets of different scales, those of large numbers dominate the choice of conditions:
+    scale them beforehand (`sklearn.compose.TransformedTargetRegressor`) if all matter alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer import BoomerRegressor
+    >>> X = np.arange(20.0)[:, None]
+    >>> Y = np.hstack([X > 9, X > 14]) * 10.0
+    >>> reg = BoomerRegressor(n_rules=200, random_state=1).fit(X, Y)
+    >>> reg.predict([[3.0], [12.0], [17.0]]).round().tolist()
+    [[0.0, 0.0], [10.0, 0.0], [10.0, 10.0]]
+    """
+
+    table = REGRESSOR_PARAMETERS
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared-error",
+        *,
+        head: str = "multi",
+        n_rules: int = 1000,
+        learning_rate: float = 0.1,
+        l2: float = 1.0,
+        bootstrap: bool = True,
+        max_features: str | int | float | None = "log2",
+        max_conditions: int | None = None,
+        min_coverage: float = 1,
+        max_bins: str | int | None = "auto",
+        categorical_features: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 100,
+        scoring: Any = "loss",
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
+    ) -> None:
+        self.loss = loss
+        self.head = head
+        self.n_rules = n_rules
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.bootstrap = bootstrap
+        self.max_features = max_features
+        self.max_conditions = max_conditions
+        self.min_coverage = min_coverage
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Learn rules from examples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (N, L)
+            Features. NaN is a missing value.
+        y : array or DataFrame of shape (N, K), or one column
+            Targets; in a matrix NaN for an unknown one.
+        sample_weight : array of shape (N,) or (N, K), optional
+            Weights of the examples, or of each target of each example. An example of weight 0 counts as absent, a
+            target of weight 0 as unknown.
+        eval_set : pair (X, y), optional
+            Examples that are not learned from: they are evaluated during training (`validation_curve_`), and with
+            ``early_stopping=True`` they decide when it ends.
+        """
+        return self._fit(X, y, sample_weight, eval_set)
+
+    def predict(self, X: Any) -> Array:
+        """The targets of the examples, shape (N, K), or (N,) if y was one column."""
+        return self._labels(self._last_scores(X))
+
+    def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
+        """The targets after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        return (self._labels(scores.copy()) for scores in self._staged_scores(X, at))
+
+    def _read_labels(self, y: Any, form: TargetForm | None) -> Targets:
+        return read_targets(y, form)
+
+    def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        order = np.random.default_rng(seed).permutation(len(Y))
+        size = int(np.clip(round(len(Y) * self.validation_fraction), 1, len(Y) - 1))
+        return np.sort(order[size:]), np.sort(order[:size])
+
+    def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
+        return Y
+
+    def _find_scale(self, Y: NDArray[Any]) -> float:
+        spread = float(np.std(Y)) if find_loss(self.loss) is squared_error else 1.0
+        return 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
+
+    def _learn_form(self, form: TargetForm, examples: Examples) -> None:  # noqa: ARG002
+        self._form = form
+
+    def _labels(self, scores: Array) -> Array:
+        return self._form.restore(scores)
