@@ -11,9 +11,7 @@ PAGES = ["docs/how-to-add-a-loss.md", "docs/everyday-use.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_code_of_a_page_runs_from_top_to_bottom(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # models are saved
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
