@@ -156,9 +156,12 @@ def test_another_thread_keeps_ticking_during_a_long_fit() -> None:
 
 
 SCRIPT = """
+import signal
 import time
 import numpy as np
 from pyboomer import BoomerClassifier
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started to ignore it
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 10))

@@ -290,7 +290,7 @@ def test_a_file_that_was_cut_off_is_refused(name: str, cases: int, texts: dict[s
 
 
 @every_model
-@few_or_many(20, 1_500)
+@few_or_many(20, 800)
 def test_a_strange_value_does_no_harm_anywhere(name: str, cases: int, texts: dict[str, str], tmp_path: Path) -> None:
     every = [(place, piece) for place in list_places(json.loads(texts[name])) for piece in STRANGE]
     for place, piece in every[:: max(1, len(every) // cases)]:
