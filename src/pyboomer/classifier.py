@@ -223,6 +223,11 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _shape_scores(self, scores: Array) -> Array:
         return scores[:, 0] if self._form.classes is not None and scores.shape[1] == 1 else scores
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_form"):
+            self.classes_ = self._form.list_classes()  # in version 0.1.0 they had another shape
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True

@@ -41,6 +41,7 @@ from pyboomer.threads import spread_learning
 
 Array = NDArray[np.float64]
 
+LARGEST_SEED = np.iinfo(np.int32).max
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
 
 
@@ -190,8 +191,10 @@ class RuleEstimator(BaseEstimator):
 
     def _draw_seed(self, past: RuleEnsemble | None) -> int:
         """The seed of all draws; further rules of a model are drawn as if they had been learned at once."""
-        seed = getattr(self, "training_facts_", {}).get("seed") if past is not None else None
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max) if seed is None else seed)
+        known = None if past is None else getattr(self, "training_facts_", {}).get("seed")
+        if isinstance(known, int) and 0 <= known < LARGEST_SEED:  # a file may say anything
+            return known
+        return int(check_random_state(self.random_state).randint(LARGEST_SEED))
 
     def _split(
         self, examples: Examples, eval_set: Any, form: Any, table: Table, seed: int
