@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
-    from pyboomer.estimator import Progress
     from pyboomer.losses import Loss
     from pyboomer.modelfile import load_model
     from pyboomer.regressor import BoomerRegressor
     from pyboomer.rules import Condition, Rule, RuleEnsemble
+    from pyboomer.training import Progress
 
 __version__ = "0.1.0"
 
@@ -31,7 +31,7 @@ _MODULES = {
     "BoomerRegressor": "regressor",
     "Condition": "rules",
     "Loss": "losses",
-    "Progress": "estimator",
+    "Progress": "training",
     "Rule": "rules",
     "RuleEnsemble": "rules",
     "load_model": "modelfile",

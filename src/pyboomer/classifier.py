@@ -6,24 +6,31 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from pyboomer.estimator import Progress, RuleEstimator
+from pyboomer.calibration import FOLDS, Calibration, calibrate
+from pyboomer.decoding import (
+    class_probabilities,
+    decode_by_f1,
+    decode_by_loss,
+    decode_by_marginals,
+    decode_by_probability,
+    decode_by_rank,
+    decode_by_sign,
+    find_label_vectors,
+    joint_probabilities,
+)
+from pyboomer.estimator import RuleEstimator
 from pyboomer.examples import Examples
+from pyboomer.interrupt import DeferredInterrupt
 from pyboomer.labels import LabelForm, Labels, read_labels
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import PARAMETERS, describe_parameters
-from pyboomer.prediction import (
-    class_probabilities,
-    decode_by_loss,
-    decode_by_probability,
-    decode_by_sign,
-    find_label_vectors,
-    label_probabilities,
-    marginal_probabilities,
-)
 from pyboomer.stratification import hold_out
+from pyboomer.tables import Table
+from pyboomer.training import Progress, Watch, train
 
 Array = NDArray[np.float64]
 
@@ -51,6 +58,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if X was a DataFrame whose columns are all named by strings.
+    calibration_ : Calibration
+        Curves from scores to probabilities, if asked for.
     validation_curve_ : list of (n_rules, score)
         How held-out examples were judged in the course of training; only if there were any.
     training_facts_ : dict
@@ -90,7 +99,9 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         min_coverage: float = 1,
         search: str = "bound",
         max_bins: str | int | None = "auto",
-        decode: str = "loss",
+        decode: Any = "loss",
+        known_vectors: bool = True,
+        calibration: str | None = None,
         categorical_features: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -114,6 +125,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.search = search
         self.max_bins = max_bins
         self.decode = decode
+        self.known_vectors = known_vectors
+        self.calibration = calibration
         self.categorical_features = categorical_features
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -169,10 +182,39 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             )
         self._set_form(form, find_label_vectors(examples.Y[complete], examples.weight[complete]))
 
-    def _set_form(self, form: LabelForm, vectors: NDArray[np.uint8]) -> None:
+    def _set_form(self, form: LabelForm, vectors: NDArray[np.uint8], calibration: Calibration | None = None) -> None:
         self.label_vectors_ = vectors
+        self.calibration_ = calibration
         self.classes_ = form.list_classes()
         self._form = form
+
+    def _finish(
+        self, table: Table, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
+    ) -> None:
+        self.calibration_ = None  # that of the rules before these
+        if self.calibration is None or interrupt.pending:
+            return
+        if held_out is None and len(examples.Y) < FOLDS:
+            raise ValueError(f"calibration needs at least {FOLDS} examples, got {len(examples.Y)}")
+        scores = self._score_unseen(table, examples, seed, interrupt) if held_out is None else self._score(held_out)
+        if not interrupt.pending:
+            judged = examples if held_out is None else held_out
+            Y = judged.Y.astype(np.float64)
+            if judged.label_weight is not None:
+                Y[judged.label_weight == 0] = np.nan
+            self.calibration_ = calibrate(find_loss(self.loss).log_odds(scores), Y, self.label_vectors_)
+
+    def _score_unseen(self, table: Table, examples: Examples, seed: int, interrupt: DeferredInterrupt) -> Array:
+        """The score of each example by rules that were learned from others (cross-fitting)."""
+        scores = np.zeros(examples.Y.shape)
+        names = self.rules_.label_names
+        fold = np.random.default_rng(seed).permutation(len(scores)) % FOLDS
+        for i in range(FOLDS):
+            others, own = np.flatnonzero(fold != i), np.flatnonzero(fold == i)
+            watch = Watch(interrupt)
+            rules = train(self, table, names, examples.take(others), len(self.rules_), seed, watch).rules
+            scores[own] = self._score(examples.take(own), rules)
+        return scores
 
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
@@ -180,13 +222,34 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         """The scores of the labels (Eq. 2), shape (N, K); (N,) for one column of two classes."""
         return self._shape_scores(self._last_scores(X))
 
-    def predict(self, X: Any) -> Any:
-        """The labels of the examples, in the form of the training labels. See the parameter `decode`."""
-        return self._labels(self._last_scores(X))
+    def predict(self, X: Any, *, decode: Any = None) -> Any:
+        """The labels of the examples, in the form of the training labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (N, L)
+        decode : see the parameter of the same name, optional
+            How to turn scores into labels, this time.
+        """
+        if decode is not None:
+            next(parameter for parameter in self.table if parameter.name == "decode").validate(decode)
+        return self._labels(self._last_scores(X), decode)
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability that each label is relevant, logistic(f_k), shape (N, K); of each class, for one column."""
+        """The probability that each label is relevant, shape (N, K); of each class, if y was one column.
+
+        It is logistic(f_k), unless the estimator was calibrated.
+        """
         return self._probabilities(self._last_scores(X))
+
+    def predict_joint(self, X: Any) -> Array:
+        """The probability of each known label vector, the rows of `label_vectors_`, shape (N, V).
+
+        That of independent labels, prod_k P(y_k), normalised over the known vectors.
+        """
+        if hasattr(self, "rules_") and len(self.label_vectors_) == 0:
+            raise ValueError("there are no known label vectors: no training example had all its labels known")
+        return self._joint(self._log_odds(self._last_scores(X)), self.label_vectors_)
 
     def staged_decision_function(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """The scores after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
@@ -200,33 +263,54 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         """The probabilities after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
         return (self._probabilities(scores) for scores in self._staged_scores(X, at))
 
-    def _labels(self, scores: Array) -> Any:
-        loss, vectors = find_loss(self.loss), self.label_vectors_
+    def _labels(self, scores: Array, decode: Any = None) -> Any:
         if self._form.classes is not None:  # one of them is relevant, so all decodings agree
             return self._form.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
-        if len(vectors) == 0 or (loss.decomposable and self.decode != "subset"):
-            labels = decode_by_sign(scores)
-        elif self.decode == "subset":
-            labels = decode_by_probability(scores, vectors, loss)
-        elif self.decode == "hamming":
-            labels = (marginal_probabilities(scores, vectors, loss) > 0.5).astype(np.uint8)
-        else:
-            labels = decode_by_loss(scores, vectors, loss)
-        return self._form.restore(labels)
+        return self._form.restore(self._decode(scores, self.decode if decode is None else decode))
+
+    def _decode(self, scores: Array, decode: Any) -> NDArray[np.uint8]:
+        """Label vectors, by the decoding asked for."""
+        loss, log_odds = find_loss(self.loss), self._log_odds(scores)
+        vectors = self.label_vectors_ if self.known_vectors and len(self.label_vectors_) else None
+        if not isinstance(decode, str):
+            thresholds = np.asarray(decode, dtype=np.float64)
+            if thresholds.size not in (1, scores.shape[1]):
+                raise ValueError(f"decode has {thresholds.size} thresholds, but there are {scores.shape[1]} labels")
+            return (expit(log_odds) > thresholds).astype(np.uint8)
+        if decode.startswith("top-"):
+            return decode_by_rank(log_odds, int(decode.removeprefix("top-")))
+        if decode == "f1":
+            return decode_by_f1(log_odds, vectors, self._joint)
+        if vectors is not None:
+            if decode == "subset":
+                return decode_by_probability(log_odds, vectors)
+            if decode == "loss" and not loss.decomposable:
+                return decode_by_loss(scores, vectors, loss)
+            if decode == "hamming" and not loss.decomposable and self.calibration_ is None:
+                return decode_by_marginals(log_odds, vectors)
+        return decode_by_sign(scores if decode == "loss" else log_odds)
+
+    def _log_odds(self, scores: Array) -> Array:
+        log_odds = find_loss(self.loss).log_odds(scores)
+        return log_odds if self.calibration_ is None else self.calibration_.log_odds(log_odds)
+
+    def _joint(self, log_odds: Array, vectors: NDArray[np.uint8]) -> Array:
+        joint = joint_probabilities(log_odds, vectors)
+        return joint if self.calibration_ is None else self.calibration_.scale_joint(joint)
 
     def _probabilities(self, scores: Array) -> Array:
-        loss = find_loss(self.loss)
+        log_odds = self._log_odds(scores)
         if self._form.classes is not None:
-            return class_probabilities(scores, loss) if len(self.classes_) > 1 else np.ones((len(scores), 1))
-        return label_probabilities(scores, loss)
+            return class_probabilities(log_odds) if len(self.classes_) > 1 else np.ones((len(scores), 1))
+        return np.asarray(expit(log_odds))
 
     def _shape_scores(self, scores: Array) -> Array:
         return scores[:, 0] if self._form.classes is not None and scores.shape[1] == 1 else scores
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if hasattr(self, "_form"):
-            self.classes_ = self._form.list_classes()  # in version 0.1.0 they had another shape
+        if hasattr(self, "_form"):  # version 0.1.0 had classes of another shape, and no calibration
+            self._set_form(self._form, self.label_vectors_, getattr(self, "calibration_", None))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -5,9 +5,7 @@ Ctrl-C and early stopping, scores after any number of rules, and giving the mode
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import index
 from pathlib import Path
@@ -19,45 +17,25 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
-from tqdm.auto import tqdm
 
 import pyboomer
-from pyboomer.binning import Bins, bin_columns, count_bins, separate_bins
-from pyboomer.boosting import Booster
 from pyboomer.examples import Examples, read_examples
-from pyboomer.features import Matrix, sort_columns
+from pyboomer.features import Matrix
 from pyboomer.interrupt import DeferredInterrupt
 from pyboomer.labels import Labels
 from pyboomer.losses import Loss, find_loss
 from pyboomer.modelfile import save_model
 from pyboomer.parameters import Parameter
 from pyboomer.prediction import add_scores
-from pyboomer.rules import RuleEnsemble, join_rules
-from pyboomer.sampling import count_features
+from pyboomer.rules import RuleEnsemble
 from pyboomer.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.tables import Table, read_table, read_training_table, refuse_lazy
 from pyboomer.targets import Targets
-from pyboomer.threads import spread_learning
+from pyboomer.training import Watch, train
 
 Array = NDArray[np.float64]
 
 LARGEST_SEED = np.iinfo(np.int32).max
-CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback is told: the rules learned so far, the seconds, how well they do."""
-
-    n_rules: int
-    seconds: float
-    compute_loss: Callable[[], float]
-    validation_score: float | None = None
-
-    @property
-    def loss(self) -> float:
-        """The mean training loss, computed when asked for."""
-        return self.compute_loss()
 
 
 class RuleEstimator(BaseEstimator):
@@ -149,41 +127,27 @@ class RuleEstimator(BaseEstimator):
         if past is None:
             self._learn_form(labels.form, examples)
 
+        callbacks = self.callbacks or ()
         with DeferredInterrupt() as interrupt:  # from here on: Numba would swallow it when it loads compiled code
-            n_bins = count_bins(self.max_bins, self._search(), examples.matrix)
-            n_threads = 1 if n_bins is None else effective_n_jobs(self.n_jobs)
-            bins = None
-            if n_bins is not None:
-                bins = bin_columns(examples.matrix, table.categories, table.names, n_bins, n_threads)
-            scale = self._find_scale(examples.Y)
-            booster = self._make_booster(table, examples, bins, scale, past, seed)
-            learned = [] if past is None else [past]
-            with ThreadPoolExecutor(n_threads) as pool:
-                if n_threads > 1:
-                    booster.learn_rules = spread_learning(pool, n_threads)
-
-                def take_rules() -> RuleEnsemble:
-                    rules = booster.take_rules(table.names, labels.form.names, table.categories)
-                    rules = rules if bins is None else separate_bins(rules, bins)
-                    learned.append(_scale_heads(rules, scale))
-                    return learned[-1]
-
-                validation = None if held_out is None else self._make_validation(held_out, past)
-                try:
-                    self._boost(booster, validation, take_rules, interrupt, begin, scale**2)
-                except KeyboardInterrupt:
-                    interrupt.pending = True
-            if booster.chunks:
-                take_rules()
-            rules = join_rules(learned)
+            watch = Watch(
+                interrupt, (callbacks,) if callable(callbacks) else tuple(callbacks), bool(self.verbose), begin
+            )
+            validation = None if held_out is None else self._make_validation(held_out, past)
+            names = labels.form.names
+            rules, loss = train(self, table, names, examples, self.n_rules, seed, watch, past, validation)
+            self.__dict__.pop("validation_curve_", None)
             if validation is not None:
                 self.validation_curve_ = validation.curve
                 if self.early_stopping and validation.curve:
                     rules = rules[: validation.best.n_rules]
-            else:
-                self.__dict__.pop("validation_curve_", None)
-            self._store(rules, self._list_facts(rules, examples, booster, seed, scale, time.perf_counter() - begin))
+            self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
+            self._finish(table, examples, held_out, seed, interrupt)
         return self  # or KeyboardInterrupt, when the context ends
+
+    def _finish(
+        self, table: Table, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
+    ) -> None:
+        """What is left to learn once the rules are there."""
 
     def _validate_parameters(self) -> None:
         for parameter in self.table:
@@ -213,102 +177,19 @@ class RuleEstimator(BaseEstimator):
         learned_from, held_out = self._hold_out(examples.Y, seed)
         return examples.take(learned_from), examples.take(held_out)
 
-    def _make_booster(
-        self,
-        table: Table,
-        examples: Examples,
-        bins: Bins | None,
-        scale: float,
-        past: RuleEnsemble | None,
-        seed: int,
-    ) -> Booster:
-        replay = None
-        if past is not None:
-            scaled = _scale_heads(past, 1 / scale)
-
-            def replay(scores: Array) -> None:
-                add_scores(scaled, examples.matrix, scores)
-
-        return Booster(
-            sort_columns(examples.matrix, table.categories) if bins is None else bins.columns,
-            self._sign(examples.Y) / scale if scale != 1 else self._sign(examples.Y),
-            examples.weight,
-            label_weight=examples.label_weight,
-            replay=replay,
-            n_rules=0 if past is None else len(past),
-            loss=find_loss(self.loss),
-            head=self.head,
-            search=self._search(),
-            learning_rate=self.learning_rate,
-            l2=self.l2,
-            bootstrap=self.bootstrap,
-            n_drawn_features=count_features(self.max_features, self.n_features_in_),
-            max_conditions=self.max_conditions,
-            min_coverage=self.min_coverage if self.min_coverage > 1 else 0.0,  # weights may add up to less than 1
-            seed=seed,
-        )
-
     def _make_validation(self, held_out: Examples, past: RuleEnsemble | None) -> Validation:
         if self.scoring == "loss":
             validation = validate_by_loss(held_out, find_loss(self.loss), self._sign(held_out.Y))
         else:
             validation = validate_by_scorer(held_out, self.scoring, self)
+        if self.early_stopping:
+            validation.patience = int(self.n_iter_no_change)
         if past is not None:
             validation.add(past)
         return validation
 
-    def _boost(
-        self,
-        booster: Booster,
-        validation: Validation | None,
-        take_rules: Callable[[], RuleEnsemble],
-        interrupt: DeferredInterrupt,
-        begin: float,
-        loss_unit: float,
-    ) -> None:
-        """Learn rules chunk by chunk; between chunks evaluate, show progress, call callbacks and look for Ctrl-C."""
-        callbacks = self.callbacks or ()
-        callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
-        n_rules = int(self.n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
-        size = 1
-        with tqdm(
-            total=n_rules, initial=booster.n_rules, unit=" rules", desc="Learning", disable=not self.verbose
-        ) as bar:
-            while not interrupt.pending:
-                if validation is not None and booster.chunks and validation.is_due(booster.n_rules, n_rules):
-                    validation.add(take_rules())
-                    bar.set_postfix_str(f"validation score {validation.curve[-1].score:.4g}")
-                if callbacks:
-                    progress = Progress(
-                        booster.n_rules,
-                        time.perf_counter() - begin,
-                        lambda: booster.training_loss() * loss_unit,
-                        validation.curve[-1].score if validation is not None else None,
-                    )
-                    answers = [callback(progress) for callback in callbacks]
-                    if any(answers):
-                        break
-                if booster.n_rules >= n_rules or self._is_enough(validation, booster.n_rules):
-                    break
-                start = time.perf_counter()
-                count = min(size, n_rules - booster.n_rules)
-                if validation is not None:
-                    count = min(count, validation.count_until_due(booster.n_rules))
-                booster.learn(count)
-                bar.update(count)
-                if not callbacks:
-                    # the number of rules that would take CHUNK_SECONDS, but at most twice the last one
-                    seconds = max(time.perf_counter() - start, 1e-6)
-                    size = max(1, min(2 * size, int(count * CHUNK_SECONDS / seconds)))
-
-    def _is_enough(self, validation: Validation | None, n_rules: int) -> bool:
-        """Whether early stopping ends training."""
-        if validation is None or not self.early_stopping:
-            return False
-        return n_rules - validation.best.n_rules >= self.n_iter_no_change
-
     def _list_facts(
-        self, rules: RuleEnsemble, examples: Examples, booster: Booster, seed: int, scale: float, seconds: float
+        self, rules: RuleEnsemble, examples: Examples, seed: int, loss: float, seconds: float
     ) -> dict[str, Any]:
         return {
             "pyboomer": pyboomer.__version__,
@@ -316,7 +197,7 @@ class RuleEstimator(BaseEstimator):
             "features": self.n_features_in_,
             "labels": examples.Y.shape[1],
             "rules": len(rules),
-            "loss": booster.training_loss() * scale**2,
+            "loss": loss,
             "seconds": round(seconds, 3),
             "seed": seed,
         }
@@ -332,6 +213,12 @@ class RuleEstimator(BaseEstimator):
 
     def _read_table(self, X: Any) -> Matrix:
         return read_table(self, X, self.rules_.feature_names, self.rules_.categories)
+
+    def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
+        """The (N, K) scores of examples that were read before."""
+        scores = np.zeros(examples.Y.shape)
+        add_scores(self.rules_ if rules is None else rules, examples.matrix, scores, effective_n_jobs(self.n_jobs))
+        return scores
 
     def _last_scores(self, X: Any) -> Array:
         check_is_fitted(self, "rules_")
@@ -400,9 +287,3 @@ class RuleEstimator(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
-    if scale == 1:
-        return rules
-    return replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyboomer.calibration import Calibration
 from pyboomer.labels import LabelForm
 from pyboomer.losses import BUILT_IN, Loss
 from pyboomer.parameters import Parameter
@@ -98,6 +99,7 @@ def _describe_labels(model: Any) -> dict[str, Any]:
             "classes": None if form.classes is None else form.classes.astype(dtype).tolist(),
         },
         "label_vectors": ["".join(map(str, vector)) for vector in model.label_vectors_.tolist()],
+        "calibration": None if model.calibration_ is None else model.calibration_.to_dict(),
     }
 
 
@@ -116,6 +118,8 @@ def _plain_fact(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
@@ -274,7 +278,9 @@ def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) ->
         _check_matrix(form)
     else:
         form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
-    model._set_form(form, _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1))
+    vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
+    curves = content.get("calibration")
+    model._set_form(form, vectors, None if curves is None else Calibration.from_dict(curves, len(names)))
 
 
 def _check_matrix(form: LabelForm) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pyboomer
+from pyboomer.decoding import CERTAIN
 from pyboomer.heads import TIE
 from pyboomer.losses import find_loss
-from pyboomer.prediction import CERTAIN
 from pyboomer.rules import FIRST_NOMINAL_OPERATOR, RuleEnsemble
 from pyboomer.scorer import find_decoding, has_plain_odds
 
@@ -67,7 +67,7 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
     decoding = find_decoding(model)
     if decoding not in ("scores", "unknown"):
         outputs.append(_add_labels(nodes, model, decoding, scores))
-    if decoding != "scores" and has_plain_odds(find_loss(model.loss)):
+    if decoding != "scores" and has_plain_odds(model):
         outputs.append(_add_probabilities(nodes, model, scores))
     graph = helper.make_graph(nodes.nodes, "pyboomer", inputs, outputs)
     result = helper.make_model(
@@ -314,10 +314,10 @@ def _decode_by_probability(nodes: Nodes, scores: str, vectors: str) -> str:
 
 
 def _decode_by_marginals(nodes: Nodes, scores: str, vectors: str) -> str:
-    """The labels whose probability, summed over the known label vectors, is above 1/2."""
+    """The labels more probable than not: the mean of what the known label vectors and each label alone say."""
     joint = _add(nodes, "Softmax", _sum_log_odds(nodes, scores, vectors), axis=1)
-    marginal = _add(nodes, "MatMul", joint, vectors)
-    return _add(nodes, "Greater", marginal, _add_constant(nodes, 0.5))
+    both = _add(nodes, "Add", _add(nodes, "MatMul", joint, vectors), _add(nodes, "Sigmoid", scores))
+    return _add(nodes, "Greater", both, _add_constant(nodes, 1.0))
 
 
 def _choose_vectors(nodes: Nodes, ratings: str, vectors: str) -> str:
@@ -333,7 +333,7 @@ def _sum_log_odds(nodes: Nodes, scores: str, vectors: str) -> str:
 def _sum_exponentials(nodes: Nodes, scores: str, vectors: str) -> str:
     """sum_k exp(-y_k f_k) for each example and known vector, up to a factor per example: its logarithm orders Eq. 7.
 
-    As in `prediction`: two products of matrices of non-negative numbers, and for the rare examples whose scores are so
+    As in `decoding`: two products of matrices of non-negative numbers, and for the rare examples whose scores are so
     far apart that all their sums are tiny, once more by logarithms.
     """
     shift = _reduce(nodes, "ReduceMax", _add(nodes, "Abs", scores))

@@ -4,6 +4,7 @@ The estimators' signatures, docstrings and checks and the options of the command
 """
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -55,6 +56,14 @@ def _is_random_state(value: Any) -> bool:
     if value is None or isinstance(value, np.random.RandomState):
         return True
     return isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 2**32
+
+
+def _is_decode(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in ("loss", "hamming", "subset", "f1") or re.fullmatch("top-[1-9][0-9]{0,8}", value) is not None
+    if isinstance(value, list | tuple | np.ndarray):
+        return len(value) > 0 and all(_is_real(threshold) and 0 <= threshold <= 1 for threshold in value)
+    return _is_real(value) and 0 <= value <= 1
 
 
 def _list_scorers() -> list[str]:
@@ -151,11 +160,30 @@ PARAMETERS = (
     Parameter(
         "decode",
         "loss",
-        '"loss", "hamming" or "subset"',
-        _one_of("loss", "hamming", "subset"),
-        'How `predict` turns scores into labels. "loss": as the paper does for the loss: by sign for a decomposable '
-        'one (Eq. 18), else the known label vector of least loss (Eq. 19). "hamming": each label whose probability '
-        'is above 1/2. "subset": the most probable known label vector.',
+        '"loss", "hamming", "subset", "f1", "top-1", "top-2", ..., or thresholds in [0, 1]',
+        _is_decode,
+        'How `predict` turns scores into labels: choose the measure you are judged by. "loss": as the paper does for '
+        "the loss: by sign for a decomposable one (Eq. 18), else the known label vector of least loss (Eq. 19). "
+        '"hamming": each label more probable than not. "subset": the most probable known label vector. "f1": the label '
+        'vector of largest expected F-measure. "top-3": the three most probable labels. Thresholds, one for all labels '
+        "or one for each: the labels of a larger probability; `pyboomer.decoding.tune_thresholds` finds good ones.",
+    ),
+    Parameter(
+        "known_vectors",
+        True,
+        "True or False",
+        lambda value: isinstance(value, bool | np.bool_),
+        "Whether labels are taken to occur together only as they do in the training data. False allows for all label "
+        "vectors: labels are independent given their scores.",
+    ),
+    Parameter(
+        "calibration",
+        None,
+        'None or "isotonic"',
+        lambda value: value is None or _one_of("isotonic")(value),
+        'Whether scores are turned into probabilities by the logistic function, or ("isotonic") by curves fitted to '
+        "scores of examples that the rules were not learned from: those held out for early stopping or, without them, "
+        "all examples, by five-fold cross-fitting.",
     ),
     Parameter(
         "categorical_features",
@@ -243,10 +271,15 @@ _SQUARED_ERROR = Parameter(
     lambda value: isinstance(value, Loss) or _one_of(squared_error.name)(value),
     "The loss to minimise.",
 )
-# A regressor does not decode, and has no candidates that the bound is for.
+_OF_LABELS = ("loss", "search", "decode", "known_vectors", "calibration")
+# A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
 REGRESSOR_PARAMETERS = (
     _SQUARED_ERROR,
-    *(parameter for parameter in PARAMETERS if parameter.name not in ("loss", "search", "decode")),
+    *(
+        parameter
+        for parameter in PARAMETERS
+        if parameter.name not in ("loss", "search", "decode", "known_vectors", "calibration")
+    ),
 )
 
 

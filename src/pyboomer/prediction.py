@@ -1,13 +1,6 @@
-"""A prediction is what an ensemble says of an example: scores, then a label vector or probabilities (Sec. 4.3).
+"""A prediction is what an ensemble says of an example: the sums of the heads of all rules that cover it (Eq. 2).
 
-Scores are the sums of the heads of all rules that cover the example (Eq. 2). *Decoding* turns them into a label vector:
-by sign for a decomposable loss (Eq. 18), or into the known label vector, one that occurs in the training data, of least
-loss (Eq. 19).
-
-The probability of a label is logistic(f_k), whatever the loss; scores and probabilities rank examples alike. The joint
-probability of a label vector is that of independent labels, conditioned on the vector being a known one: P(y) is
-proportional to prod_k logistic(y_k f_k). This was measured to be much better calibrated than exp(-loss), which for the
-example-wise logistic loss is far too flat.
+`decoding` turns these scores into label vectors.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,21 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from pyboomer.features import ABOVE, AT_MOST, EQUAL, Matrix, encode, find_fill, meets
-from pyboomer.heads import TIE
-from pyboomer.losses import Loss, example_wise_logistic
 from pyboomer.rules import RuleEnsemble
 from pyboomer.simd import LANES, at_most, count_trailing_zeros, equal, load, splat
 
 Array = NDArray[np.float64]
-Vectors = NDArray[np.uint8]
 
 BLOCK = 64  # examples scored at once: a bit of a word for each
 PART = 4096  # examples of a compiled call: a thread's share of the work
-BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array of decoding: 32 MB
-CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum would lose those of the other labels
 
 
 class FlatRules(NamedTuple):
@@ -220,105 +207,3 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
     else:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(add_part, parts))
-
-
-def find_label_vectors(Y: Vectors, weight: Array) -> Vectors:
-    """The distinct rows of Y, the most frequent (by weight) first, then the one seen first."""
-    packed = np.packbits(Y, axis=1)  # sorting bits is much faster than sorting rows of bytes, one number fastest
-    if packed.shape[1] <= 8:
-        number = np.zeros((len(Y), 8), dtype=np.uint8)
-        number[:, : packed.shape[1]] = packed
-        packed = number.view(np.uint64)
-    _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    frequency = np.bincount(group.ravel(), weights=weight)
-    return np.ascontiguousarray(Y[first[np.lexsort((first, -frequency))]])
-
-
-def decode_by_sign(scores: Array) -> Vectors:
-    """Each label by the sign of its score (Eq. 18)."""
-    return (scores > 0).astype(np.uint8)
-
-
-def decode_by_loss(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
-    """The known label vector of least loss (Eq. 19); of equals, the first."""
-    result = np.empty(scores.shape, dtype=np.uint8)
-    for rows in _blocks(scores, vectors):
-        if loss is example_wise_logistic:
-            losses = _sum_exponentials(scores[rows], vectors)
-            limit = losses.min(axis=1, keepdims=True) * (1 + TIE)
-        else:
-            losses = np.stack(
-                [loss.value(np.broadcast_to(2.0 * y - 1, scores[rows].shape), scores[rows]) for y in vectors], axis=1
-            )
-            smallest = losses.min(axis=1, keepdims=True)
-            limit = smallest + TIE * np.minimum(smallest, 1.0)  # a large loss may well be a logarithm
-        result[rows] = vectors[np.argmax(losses <= limit, axis=1)]
-    return result
-
-
-def decode_by_probability(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
-    """The most probable known label vector; of equals, the first."""
-    result = np.empty(scores.shape, dtype=np.uint8)
-    for rows in _blocks(scores, vectors):
-        result[rows] = vectors[_sum_log_odds(scores[rows], vectors, loss).argmax(axis=1)]
-    return result
-
-
-def _sum_exponentials(scores: Array, vectors: Vectors) -> Array:
-    """sum_k exp(-y_k f_k) for each example and known vector, up to a factor per example: its logarithm orders Eq. 7.
-
-    Two matrix products of non-negative terms. Scores are shifted by the largest in size, so nothing overflows; where
-    the smallest sum falls below what the shift leaves of floating point, the row is done again by log-sum-exp.
-    """
-    positive = vectors.astype(np.float64)
-    limit = np.finfo(np.float64).max / 2
-    scores = np.clip(scores, -limit, limit)  # so that their differences are finite
-    shift = np.abs(scores).max(axis=1, keepdims=True)
-    sums = np.exp(-scores - shift) @ positive.T + np.exp(scores - shift) @ (1 - positive).T
-    for n in np.flatnonzero(sums.min(axis=1) < 1e-280):
-        exponents = np.where(vectors == 1, -scores[n], scores[n])
-        largest = exponents.max(axis=1, keepdims=True)
-        logarithm = (largest[:, 0] - largest.min()) + np.log(np.exp(exponents - largest).sum(axis=1))
-        sums[n] = np.exp(np.minimum(logarithm - logarithm.min(), 700.0))
-    return sums
-
-
-def joint_probabilities(scores: Array, vectors: Vectors, loss: Loss) -> Array:
-    """P(y) of each known label vector: prod_k logistic(y_k f_k), normalised over the known vectors."""
-    return softmax(_sum_log_odds(scores, vectors, loss), axis=1)
-
-
-def _sum_log_odds(scores: Array, vectors: Vectors, loss: Loss) -> Array:
-    """log prod_k logistic(y_k f_k): the sum of f_k over the relevant labels, plus what all vectors share."""
-    return np.asarray(np.clip(loss.log_odds(scores), -CERTAIN, CERTAIN) @ vectors.T.astype(np.float64))
-
-
-def class_probabilities(scores: Array, loss: Loss) -> Array:
-    """P(class) of each class, exactly one of which is relevant; a single score is that of the second of two."""
-    log_odds = loss.log_odds(scores)
-    if scores.shape[1] == 1:
-        log_odds = np.hstack([np.zeros_like(log_odds), log_odds])
-    probabilities = softmax(np.clip(log_odds, -CERTAIN, CERTAIN), axis=1)
-    # scores that differ in their last digits only have the same probability: let the largest still be told
-    best = log_odds.argmax(axis=1)
-    equal = np.flatnonzero(probabilities.argmax(axis=1) != best)
-    probabilities[equal, best[equal]] = np.nextafter(probabilities[equal].max(axis=1), 1)
-    return probabilities
-
-
-def label_probabilities(scores: Array, loss: Loss) -> Array:
-    """P(label k is relevant), each label on its own: logistic(f_k)."""
-    return np.asarray(expit(loss.log_odds(scores)))
-
-
-def marginal_probabilities(scores: Array, vectors: Vectors, loss: Loss) -> Array:
-    """P(label k is relevant), summed over the known label vectors."""
-    result = np.empty(scores.shape)
-    for rows in _blocks(scores, vectors):
-        result[rows] = joint_probabilities(scores[rows], vectors, loss) @ vectors
-    return np.clip(result, 0.0, 1.0)
-
-
-def _blocks(scores: Array, vectors: Vectors) -> list[slice]:
-    size = max(1, BLOCK_NUMBERS // max(vectors.shape))
-    return [slice(start, start + size) for start in range(0, len(scores), size)]

@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from pyboomer.estimator import Progress, RuleEstimator
+from pyboomer.estimator import RuleEstimator
 from pyboomer.examples import Examples
 from pyboomer.losses import Loss, find_loss, squared_error
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
 from pyboomer.targets import TargetForm, Targets, read_targets
+from pyboomer.training import Progress
 
 Array = NDArray[np.float64]
 

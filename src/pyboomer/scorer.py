@@ -10,9 +10,9 @@ from math import e
 from typing import TYPE_CHECKING, Any
 
 import pyboomer
+from pyboomer.decoding import CERTAIN
 from pyboomer.heads import TIE
 from pyboomer.losses import Loss, example_wise_logistic, find_loss
-from pyboomer.prediction import CERTAIN
 from pyboomer.rules import Condition, Rule, RuleEnsemble
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def find_decoding(model: "RuleEstimator") -> str:
     """How the scores of a model become predictions, as far as that can be told without a user's own code.
 
     Returns "scores" (as they are: a regressor), "class" (the one of the largest score), "sign", or, over the known
-    label vectors, "loss" (Eq. 19), "subset" or "hamming"; "unknown" if it takes a user's own code.
+    label vectors, "loss" (Eq. 19), "subset" or "hamming"; "unknown" if it takes a user's own code, or what is not
+    exported: curves of calibration, thresholds, ranks and expected F-measures.
     """
     if not hasattr(model, "label_vectors_"):
         return "scores"
@@ -53,16 +54,20 @@ def find_decoding(model: "RuleEstimator") -> str:
     loss = find_loss(classifier.loss)
     if classifier._form.classes is not None:
         return "class"
-    if len(classifier.label_vectors_) == 0 or (loss.decomposable and classifier.decode in ("loss", "hamming")):
+    decode = classifier.decode if isinstance(classifier.decode, str) else "thresholds"
+    vectors = classifier.known_vectors and len(classifier.label_vectors_) > 0
+    if decode == "loss" and (loss.decomposable or not vectors):
         return "sign"
-    if classifier.decode == "loss":
+    if decode == "loss":
         return "loss" if loss == example_wise_logistic else "unknown"
-    return str(classifier.decode) if classifier.decode in ("subset", "hamming") and has_plain_odds(loss) else "unknown"
+    if decode not in ("subset", "hamming") or not has_plain_odds(classifier):
+        return "unknown"
+    return decode if vectors and not (decode == "hamming" and loss.decomposable) else "sign"
 
 
-def has_plain_odds(loss: Loss) -> bool:
-    """Whether the scores are log-odds as they are, rather than by a function of the user's own."""
-    return loss.log_odds is Loss.log_odds
+def has_plain_odds(model: Any) -> bool:
+    """Whether the scores are log-odds as they are, rather than by a function of the user's own or by calibration."""
+    return find_loss(model.loss).log_odds is Loss.log_odds and model.calibration_ is None
 
 
 # --- What differs from model to model ---------------------------------------------------------------------------------
@@ -76,7 +81,7 @@ def _write_header(model: "RuleEstimator") -> str:
     result = {
         "scores": "a number, or a dict from targets to numbers",
         "class": "a class",
-        "unknown": "not in this file: labels depend on a loss that is the user's own code",
+        "unknown": "not in this file: how scores become labels takes more than can be written here",
     }
     return HEADER.format(
         version=pyboomer.__version__,
@@ -272,11 +277,12 @@ def predict(example):
 
 PREDICT_HAMMING = '''
 def predict(example):
-    """1 for each label that the known label vectors, by their probabilities, have rather than not."""
+    """1 for each label more probable than not: the mean of what the known label vectors and the label alone say."""
     log_odds = sum_log_odds(example)
     largest = max(log_odds)
     weights = [E ** (value - largest) for value in log_odds]
-    half = sum(weights) / 2
-    relevant = [sum(w for w, vector in zip(weights, VECTORS) if vector[k] == "1") for k in range(len(LABELS))]
-    return {label: int(weight > half) for label, weight in zip(LABELS, relevant)}
+    total = sum(weights)
+    together = [sum(w for w, vector in zip(weights, VECTORS) if vector[k] == "1") / total for k in range(len(LABELS))]
+    alone = [1 / (1 + E ** -max(-700, min(700, score))) for score in scores(example).values()]
+    return {label: int((p + q) / 2 > 0.5) for label, p, q in zip(LABELS, together, alone)}
 '''

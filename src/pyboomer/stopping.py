@@ -42,6 +42,7 @@ class Validation:
         self.examples = examples
         self.rate = rate
         self.scores = np.zeros(examples.Y.shape)
+        self.patience: int | None = None  # rules without improvement that are enough
         self.curve: list[Evaluation] = []
         self.n_rules = 0
 
@@ -59,6 +60,10 @@ class Validation:
     def is_due(self, n_rules: int, last: int) -> bool:
         """Whether the model is to be evaluated after so many rules, of which there will be `last` at most."""
         return n_rules % EVERY == 0 or n_rules >= last or not self.curve
+
+    def is_enough(self, n_rules: int) -> bool:
+        """Whether there has been no improvement for too long."""
+        return self.patience is not None and n_rules - self.best.n_rules >= self.patience
 
     def count_until_due(self, n_rules: int) -> int:
         """How many rules there are to the next evaluation."""

@@ -1,0 +1,177 @@
+"""Training is one run of Algorithm 1: rules are learned chunk by chunk, watched, and kept whatever ends it.
+
+Between two chunks, held-out examples are evaluated, progress is shown, callbacks are called and Ctrl-C is looked for.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from tqdm.auto import tqdm
+
+from pyboomer.binning import bin_columns, count_bins, separate_bins
+from pyboomer.boosting import Booster
+from pyboomer.examples import Examples
+from pyboomer.features import Columns, sort_columns
+from pyboomer.interrupt import DeferredInterrupt
+from pyboomer.losses import find_loss
+from pyboomer.prediction import add_scores
+from pyboomer.rules import RuleEnsemble, join_rules
+from pyboomer.sampling import count_features
+from pyboomer.stopping import Validation
+from pyboomer.tables import Table
+from pyboomer.threads import spread_learning
+
+if TYPE_CHECKING:
+    from pyboomer.estimator import RuleEstimator
+
+Array = NDArray[np.float64]
+
+CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told: the rules learned so far, the seconds, how well they do."""
+
+    n_rules: int
+    seconds: float
+    compute_loss: Callable[[], float]
+    validation_score: float | None = None
+
+    @property
+    def loss(self) -> float:
+        """The mean training loss, computed when asked for."""
+        return self.compute_loss()
+
+
+@dataclass
+class Watch:
+    """Who watches training, and may end it."""
+
+    interrupt: DeferredInterrupt
+    callbacks: Sequence[Callable[[Progress], Any]] = ()
+    verbose: bool = False
+    begin: float = field(default_factory=time.perf_counter)
+
+
+class Trained(NamedTuple):
+    """What was learned: the rules, and their mean loss on the examples they were learned from."""
+
+    rules: RuleEnsemble
+    loss: float
+
+
+def train(
+    model: "RuleEstimator",
+    table: Table,
+    names: tuple[str, ...],
+    examples: Examples,
+    n_rules: int,
+    seed: int,
+    watch: Watch,
+    past: RuleEnsemble | None = None,
+    validation: Validation | None = None,
+) -> Trained:
+    """Learn up to `n_rules` rules about the labels `names`; `past` are those there are already."""
+    matrix = examples.matrix
+    n_bins = count_bins(model.max_bins, model._search(), matrix)
+    n_threads = 1 if n_bins is None else effective_n_jobs(model.n_jobs)
+    bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins, n_threads)
+    columns = sort_columns(matrix, table.categories) if bins is None else bins.columns
+    scale = model._find_scale(examples.Y)
+    booster = _make_booster(model, columns, examples, scale, past, seed)
+    learned = [] if past is None else [past]
+
+    def take_rules() -> RuleEnsemble:
+        rules = booster.take_rules(table.names, names, table.categories)
+        learned.append(_scale_heads(rules if bins is None else separate_bins(rules, bins), scale))
+        return learned[-1]
+
+    def compute_loss() -> float:
+        return booster.training_loss() * scale**2
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        if n_threads > 1:
+            booster.learn_rules = spread_learning(pool, n_threads)
+        try:
+            _learn(booster, n_rules, take_rules, compute_loss, validation, watch)
+        except KeyboardInterrupt:
+            watch.interrupt.pending = True
+    if booster.chunks:
+        take_rules()
+    return Trained(join_rules(learned), compute_loss())
+
+
+def _make_booster(
+    model: "RuleEstimator", columns: Columns, examples: Examples, scale: float, past: RuleEnsemble | None, seed: int
+) -> Booster:
+    def replay(scores: Array) -> None:
+        assert past is not None
+        add_scores(_scale_heads(past, 1 / scale), examples.matrix, scores)
+
+    Y = model._sign(examples.Y)
+    return Booster(
+        columns,
+        Y if scale == 1 else Y / scale,
+        examples.weight,
+        label_weight=examples.label_weight,
+        replay=None if past is None else replay,
+        n_rules=0 if past is None else len(past),
+        loss=find_loss(model.loss),
+        head=model.head,
+        search=model._search(),
+        learning_rate=model.learning_rate,
+        l2=model.l2,
+        bootstrap=model.bootstrap,
+        n_drawn_features=count_features(model.max_features, model.n_features_in_),
+        max_conditions=model.max_conditions,
+        min_coverage=model.min_coverage if model.min_coverage > 1 else 0.0,  # weights may add up to less than 1
+        seed=seed,
+    )
+
+
+def _learn(
+    booster: Booster,
+    n_rules: int,
+    take_rules: Callable[[], RuleEnsemble],
+    compute_loss: Callable[[], float],
+    validation: Validation | None,
+    watch: Watch,
+) -> None:
+    n_rules = int(n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
+    size = 1
+    with tqdm(total=n_rules, initial=booster.n_rules, unit=" rules", desc="Learning", disable=not watch.verbose) as bar:
+        while not watch.interrupt.pending:
+            if validation is not None and booster.chunks and validation.is_due(booster.n_rules, n_rules):
+                validation.add(take_rules())
+                bar.set_postfix_str(f"validation score {validation.curve[-1].score:.4g}")
+            if watch.callbacks:
+                score = None if validation is None else validation.curve[-1].score
+                progress = Progress(booster.n_rules, time.perf_counter() - watch.begin, compute_loss, score)
+                answers = [callback(progress) for callback in watch.callbacks]
+                if any(answers):
+                    break
+            if booster.n_rules >= n_rules or (validation is not None and validation.is_enough(booster.n_rules)):
+                break
+            start = time.perf_counter()
+            count = min(size, n_rules - booster.n_rules)
+            if validation is not None:
+                count = min(count, validation.count_until_due(booster.n_rules))
+            booster.learn(count)
+            bar.update(count)
+            if not watch.callbacks:
+                # the number of rules that would take CHUNK_SECONDS, but at most twice the last one
+                seconds = max(time.perf_counter() - start, 1e-6)
+                size = max(1, min(2 * size, int(count * CHUNK_SECONDS / seconds)))
+
+
+def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
+    if scale == 1:
+        return rules
+    return replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)
