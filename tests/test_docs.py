@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["docs/how-to-add-a-loss.md", "docs/everyday-use.md"]
+PAGES = ["docs/how-to-add-a-loss.md", "docs/everyday-use.md", "docs/editing.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

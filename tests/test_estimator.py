@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
 
@@ -89,6 +91,43 @@ def test_other_data_can_be_learned_from_later() -> None:
     assert model.score(X[75:], Y[75:]) > before
 
 
+def test_going_on_with_another_loss_is_an_error() -> None:
+    model = make(BoomerClassifier(), warm_start=True, n_rules=20).fit(X, Y)
+    with pytest.raises(ValueError, match="loss must stay 'example-wise-logistic' if warm_start=True, got 'label-wise"):
+        model.set_params(n_rules=30, loss="label-wise-logistic").fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, pd.DataFrame])
+def test_going_on_with_unknown_categories_is_an_error_that_names_the_feature(kind: Any) -> None:
+    model = make(BoomerClassifier(), warm_start=True, n_rules=20, categorical_features=[0]).fit(kind(TABLE), Y)
+    other = TABLE.copy()
+    other[5, 0] = 77
+    name = "0" if kind is pd.DataFrame else "x0"
+    with pytest.raises(ValueError, match=f"feature '{name}' has a category that the model to go on with does not know"):
+        model.set_params(n_rules=30).fit(kind(other), Y)
+
+
+def test_label_vectors_of_further_examples_become_known() -> None:
+    model = make(BoomerClassifier(), warm_start=True, n_rules=5).fit(X[:3], [[1, 0, 0]] * 3)
+    model.set_params(n_rules=300).fit(X, Y)
+    assert model.label_vectors_[0].tolist() == [1, 0, 0]
+    assert {tuple(v) for v in model.label_vectors_.tolist()} == {(1, 0, 0), *map(tuple, Y.tolist())}
+    assert model.score(X, Y) > 0.8
+
+
+@pytest.mark.parametrize("labels", [Y[:, 0], ["a", "b", "c"] * 50])
+def test_classes_cannot_follow_labels(labels: Any) -> None:
+    model = make(BoomerClassifier(), warm_start=True, n_rules=5).fit(X, Y)
+    with pytest.raises(ValueError, match="y is one column of classes, but the model was learned from a matrix"):
+        model.set_params(n_rules=9).fit(X, labels)
+
+
+def test_labels_cannot_follow_classes() -> None:
+    model = make(BoomerClassifier(), warm_start=True, n_rules=5).fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match="Y is a matrix of labels, but the model was learned from one column"):
+        model.set_params(n_rules=9).fit(X, Y)
+
+
 @pytest.mark.parametrize(
     ("table", "labels", "message"),
     [
@@ -113,6 +152,53 @@ def test_going_on_with_early_stopping_is_stopping_later() -> None:
     at_once = make(BoomerClassifier(), n_rules=200, **options).fit(X, Y)
     assert kept <= len(model.rules_)
     assert model.rules_ == at_once.rules_[: len(model.rules_)] or at_once.rules_ == model.rules_[: len(at_once.rules_)]
+
+
+# --- Callbacks --------------------------------------------------------------------------------------------------------
+
+
+def test_a_callback_that_fails_leaves_the_rules_learned_so_far() -> None:
+    def fail(progress: Any) -> None:
+        if progress.n_rules == 7:
+            raise RuntimeError("out of paper")
+
+    model = make(BoomerClassifier(), n_rules=50, callbacks=fail)
+    with pytest.raises(RuntimeError, match="out of paper"):
+        model.fit(X, Y)
+    assert model.rules_ == make(BoomerClassifier(), n_rules=7).fit(X, Y).rules_
+
+
+@pytest.mark.parametrize("answer", [None, False, 0.5, 1, "hello", [], np.ones(3)], ids=repr)
+def test_only_true_stops_training(answer: Any) -> None:
+    assert len(make(BoomerClassifier(), n_rules=5, callbacks=lambda _: answer).fit(X, Y).rules_) == 5
+    assert len(make(BoomerClassifier(), n_rules=5, callbacks=lambda _: np.True_).fit(X, Y).rules_) == 1
+
+
+def test_what_callbacks_were_told_does_not_change_later() -> None:
+    told: list[Any] = []
+    make(BoomerClassifier(), n_rules=5, callbacks=told.append).fit(X, Y)
+    losses = [progress.loss for progress in told]
+    assert sorted(losses, reverse=True) == losses
+    assert len(set(losses)) == 5
+
+
+# --- Unknown labels in scores -----------------------------------------------------------------------------------------
+
+
+def test_only_known_labels_count_in_the_score() -> None:
+    model = make(BoomerClassifier(), n_rules=40).fit(X, Y)
+    masked = Y.astype(float)
+    masked[:, 1] = np.nan
+    masked[:10] = np.nan
+    right = (model.predict(X) == Y)[10:, [0, 2]].all(axis=1)
+    assert model.score(X, masked) == right.mean()
+    weight = np.arange(150.0)
+    assert model.score(X, masked, sample_weight=weight) == pytest.approx(np.average(right, weights=weight[10:]))
+    numbers = make(BoomerRegressor(), n_rules=40).fit(X, X[:, :2])
+    masked = X[:, :2].copy()
+    masked[:50, 0] = np.nan
+    parts = [r2_score(X[50:, 0], numbers.predict(X)[50:, 0]), r2_score(X[:, 1], numbers.predict(X)[:, 1])]
+    assert numbers.score(X, masked) == pytest.approx(np.mean(parts))
 
 
 # --- Pickles and facts ------------------------------------------------------------------------------------------------

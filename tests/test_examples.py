@@ -287,6 +287,9 @@ BAD_WEIGHTS = {
     "too few": (np.ones((59, 4)), r"must have shape .*; got \(59, 4\)"),
     "three dimensions": (np.ones((60, 4, 1)), r"must have shape .*; got \(60, 4, 1\)"),
     "too large": (np.full((60, 4), 1e307), "too large to be added up"),
+    "too large for squares": (np.full(60, 1e160), "too large to be added up"),
+    "text": (["a"] * 60, "sample_weight must be numbers, one or a row per example"),
+    "ragged": ([[1.0], [1.0, 2.0]] * 30, "sample_weight must be numbers, one or a row per example"),
 }
 
 
@@ -295,6 +298,12 @@ BAD_WEIGHTS = {
 def test_weights_per_label_that_make_no_sense_are_refused(weight: Any, message: str, kind: Any) -> None:
     with pytest.raises(ValueError, match=message):
         kind(n_rules=3).fit(X, Y, sample_weight=weight)
+
+
+def test_weights_with_other_names_than_the_labels_are_refused() -> None:
+    weight = pd.DataFrame(np.ones((60, 4)), columns=["a", "b", "d", "c"])
+    with pytest.raises(ValueError, match="sample_weight has label 'd' where the model was learned from 'c'"):
+        classifier().fit(X, pd.DataFrame(Y, columns=list("abcd")), sample_weight=weight)
 
 
 def test_classes_have_weights_per_example_only() -> None:

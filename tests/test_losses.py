@@ -1,27 +1,27 @@
 """Losses are what they say: derivatives agree with differences, and what cannot be a loss is refused by name."""
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier, Loss
 from pyboomer.losses import (
     BUILT_IN,
+    FOR_LABELS,
     dense_hessians,
     example_wise_logistic,
+    example_wise_squared_error,
+    example_wise_squared_hinge,
     find_loss,
     label_wise_logistic,
-    squared_error,
 )
 
 Array = NDArray[np.float64]
-
-DOCS = Path(__file__).parent.parent / "docs"
 
 
 @st.composite
@@ -38,10 +38,19 @@ def differences(function: Any, F: Array, step: float = 1e-5) -> Array:
     return np.stack([(function(F + s) - function(F - s)) / (2 * step) for s in steps], axis=-1)
 
 
+def assume_smooth(loss: Loss, Y: Array, F: Array) -> None:
+    """Keep away from where a loss has a kink: the margin of a hinge, and a root of 0."""
+    if "hinge" in loss.name:
+        assume((np.abs(1 - Y * F) > 1e-3).all())
+    if loss in (example_wise_squared_error, example_wise_squared_hinge):
+        assume(loss.value(Y, F).min() > 0.1)
+
+
 @pytest.mark.parametrize("loss", BUILT_IN.values(), ids=BUILT_IN)
 @given(data=labels_and_scores())
 def test_gradients_agree_with_differences_of_the_loss(loss: Loss, data: tuple[Array, Array]) -> None:
     Y, F = data
+    assume_smooth(loss, Y, F)
     g = loss.derivatives(Y, F)[0]
     np.testing.assert_allclose(g, differences(lambda F: loss.value(Y, F), F), rtol=1e-6, atol=1e-8)
 
@@ -50,8 +59,9 @@ def test_gradients_agree_with_differences_of_the_loss(loss: Loss, data: tuple[Ar
 @given(data=labels_and_scores())
 def test_hessians_agree_with_differences_of_the_gradient(loss: Loss, data: tuple[Array, Array]) -> None:
     Y, F = data
+    assume_smooth(loss, Y, F)
     H = dense_hessians(loss.shape, loss.derivatives(Y, F)[1:])
-    np.testing.assert_allclose(H, differences(lambda F: loss.derivatives(Y, F)[0], F), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(H, differences(lambda F: loss.derivatives(Y, F)[0], F), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("loss", BUILT_IN.values(), ids=BUILT_IN)
@@ -60,7 +70,7 @@ def test_hessians_are_symmetric_and_positive_semidefinite(loss: Loss, data: tupl
     Y, F = data
     H = dense_hessians(loss.shape, loss.derivatives(Y, F)[1:])
     np.testing.assert_array_equal(H, H.transpose(0, 2, 1))
-    assert np.linalg.eigvalsh(H).min() >= -1e-15
+    assert np.linalg.eigvalsh(H).min() >= -1e-14 * max(1, np.abs(H).max())
 
 
 def test_losses_at_scores_of_0_are_those_of_the_paper() -> None:
@@ -98,8 +108,9 @@ def test_extreme_scores_give_finite_losses_and_derivatives(loss: Loss) -> None:
     for Y in (np.ones_like(F), -np.ones_like(F)):
         assert np.isfinite(loss.value(Y, F)).all()
         assert all(np.isfinite(array).all() for array in loss.derivatives(Y, F))
-    worst = loss.value(np.array([[1.0, 1.0]]), np.array([[-1000.0, 3.0]]))
-    np.testing.assert_allclose(worst, 0.5 * 1001**2 if loss is squared_error else 1000, rtol=1e-3)
+    worst = loss.value(np.array([[1.0, 1.0]]), np.array([[-1000.0, 1.0]]))
+    expected = {"squared-error": 0.5e6, "label-wise-squared-error": 1e6, "label-wise-squared-hinge": 1e6}
+    np.testing.assert_allclose(worst, expected.get(loss.name, 1000), rtol=1e-2)
 
 
 def test_small_losses_keep_their_digits() -> None:
@@ -119,8 +130,11 @@ WEIGHTED = [*BUILT_IN.values(), Loss("mine", "diagonal", lambda Y, F: value(Y, F
 @given(data=labels_and_scores(), seed=st.integers(0, 100))
 def test_derivatives_with_weights_agree_with_differences(loss: Loss, data: tuple[Array, Array], seed: int) -> None:
     Y, F = data
+    assume_smooth(loss, Y, F)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], size=Y.shape)
     Y = np.where(weight > 0, Y, 0.0)
+    if loss in (example_wise_squared_error, example_wise_squared_hinge):
+        assume((loss.weighted_value(Y, F, weight) > 0.1).all())
     g, *curvature = loss.weighted_derivatives(Y, F, weight)
     expected = differences(lambda F: loss.weighted_value(Y, F, weight), F)
     np.testing.assert_allclose(g, expected, rtol=1e-5, atol=1e-7)
@@ -216,6 +230,35 @@ def test_losses_are_found_by_name() -> None:
     assert find_loss(own) is own
     with pytest.raises(ValueError, match=r"loss must be one of 'label-wise-logistic', .* got 'hinge'"):
         find_loss("hinge")
+
+
+@pytest.mark.parametrize("name", FOR_LABELS)
+@pytest.mark.parametrize("head", ["single", "multi"])
+def test_every_loss_learns_and_says_probabilities(name: str, head: str) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 4))
+    Y = (X[:, :3] > 0).astype(int)
+    model = BoomerClassifier(name, head=head, n_rules=150, learning_rate=0.3, random_state=1).fit(X, Y)
+    slow = name == "example-wise-squared-error"  # the nearer an example is to its goal, the shorter the steps
+    assert (model.predict(X) == Y).mean() > (0.85 if slow else 0.95)
+    P = model.predict_proba(X)
+    np.testing.assert_array_equal(P > 0.5, model.decision_function(X) > 0)
+    start = FOR_LABELS[name].value(2.0 * Y - 1, np.zeros(Y.shape)).mean()
+    assert model.training_facts_["loss"] < (0.85 if slow else 0.5) * start
+
+
+@pytest.mark.parametrize("name", [name for name in FOR_LABELS if "squared" in name])
+@pytest.mark.parametrize("head", ["single", "multi"])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_squared_losses_give_the_rules_of_the_reference(
+    name: str, head: str, unknown: bool, check_oracle: Callable[..., Any]
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 4))
+    Y = np.where(X[:, :3] + rng.normal(size=(60, 3)) > 0, 1, -1)
+    weight = (rng.random(Y.shape) > 0.2).astype(float) if unknown else None
+    signs = Y if weight is None else np.where(weight > 0, Y, 0)
+    check_oracle(X, signs, n_rules=20, loss=FOR_LABELS[name], head=head, label_weight=weight)
 
 
 def test_only_a_diagonal_loss_is_decomposable() -> None:

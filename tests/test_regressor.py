@@ -32,10 +32,16 @@ def test_planted_rules_are_found() -> None:
     assert {c.name for rule in model.rules_[1:20] for c in rule.body} >= {"x0", "x1"}
 
 
+@pytest.mark.parametrize("offset", [0.0, 2000.0, 1.7e9, -1e12])
+def test_targets_may_be_far_from_0(offset: float) -> None:
+    model, moved = regressor().fit(X, Y), regressor().fit(X, Y + offset)
+    np.testing.assert_allclose(moved.predict(X) - offset, model.predict(X), atol=1e-9 * max(abs(offset), 1))
+
+
 def test_the_default_rule_is_the_mean() -> None:
-    np.testing.assert_allclose(regressor(n_rules=1, l2=0).fit(X, Y).predict(X[:1]), [Y.mean(axis=0)])
+    np.testing.assert_allclose(regressor(n_rules=1).fit(X, Y).predict(X[:1]), [Y.mean(axis=0)])
     weight = np.arange(200.0)
-    model = regressor(n_rules=1, l2=0).fit(X, Y, sample_weight=weight)
+    model = regressor(n_rules=1).fit(X, Y, sample_weight=weight)
     np.testing.assert_allclose(model.predict(X[:1]), [np.average(Y, axis=0, weights=weight)])
 
 

@@ -87,7 +87,7 @@ SCORERS = {
     "roc_auc": "roc_auc",
     "probabilities": make_scorer(lambda y, p: -float(((y - p) ** 2).mean()), response_method="predict_proba"),
     "own": make_scorer(hamming_loss, greater_is_better=False),
-    "function": lambda estimator, table, y: f1_score(y, estimator.predict(table), average="micro"),
+    "function": make_scorer(f1_score, average="micro"),
 }
 
 
@@ -127,7 +127,7 @@ def test_a_scorer_sees_only_complete_examples_and_the_loss_all() -> None:
 
 def test_a_score_that_is_no_number_is_an_error() -> None:
     with pytest.raises(ValueError, match="scoring gave nan for the held-out examples"):
-        fit_with_eval_set(scoring=lambda *_: np.nan)
+        fit_with_eval_set(scoring=make_scorer(lambda *_: np.nan))
 
 
 def test_held_out_classes_may_be_only_some() -> None:
@@ -139,11 +139,16 @@ def test_held_out_classes_may_be_only_some() -> None:
 
 REFUSED: dict[str, tuple[Any, str]] = {
     "no pair": (X, r"eval_set must be a pair \(X, y\)"),
+    "two pairs": ([(X, Y), (X, Y)], r"eval_set must be a pair \(X, y\)"),
+    "a number": (3, r"eval_set must be a pair \(X, y\)"),
+    "no labels": ((X, None), r"eval_set must be a pair \(X, y\)"),
+    "classes": ((X, Y[:, 0]), "eval_set: y is one column of classes, but the model was learned from a matrix"),
+    "infinity": ((X + np.inf, Y), "eval_set: X contains infinity"),
     "three": ((X, Y, Y), r"eval_set must be a pair \(X, y\)"),
-    "other features": ((X[:, :3], Y), "X has 3 features, but BoomerClassifier is expecting 12 features"),
-    "other labels": ((X, Y[:, :3]), "Y has 3 labels, but the model was learned from 5"),
-    "too few labels": ((X, Y[:-1]), "X has 300 examples, but Y has 299"),
-    "a two": ((X, Y + 1), "Y must hold only 0 and 1"),
+    "other features": ((X[:, :3], Y), "eval_set: X has 3 features, but BoomerClassifier is expecting 12 features"),
+    "other labels": ((X, Y[:, :3]), "eval_set: Y has 3 labels, but the model was learned from 5"),
+    "too few labels": ((X, Y[:-1]), "eval_set: X has 300 examples, but Y has 299"),
+    "a two": ((X, Y + 1), "eval_set: Y must hold only 0 and 1"),
 }
 
 
@@ -154,7 +159,7 @@ def test_an_evaluation_set_that_does_not_fit_is_refused(eval_set: Any, message: 
 
 
 def test_an_unseen_class_in_the_evaluation_set_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"y has the class 'd', but the model was learned from \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"eval_set: y has the class 'd', but the model was learned from \['a', 'b'\]"):
         classifier(n_rules=5).fit(X[:2], ["a", "b"], eval_set=(X[:2], ["a", "d"]))
 
 
@@ -175,6 +180,19 @@ def test_a_regressor_stops_as_well(max_bins: int | None) -> None:
     assert best.score == pytest.approx(-error)
     r2 = BoomerRegressor(n_rules=200, early_stopping=True, scoring="r2", random_state=1).fit(table, targets[:, 0])
     assert max(r2.validation_curve_, key=lambda point: point.score).score > 0.3
+
+
+def test_the_facts_are_those_of_the_rules_that_are_kept() -> None:
+    model = fit_with_eval_set()
+    expected = example_wise_logistic.value(2.0 * Y[TRAIN] - 1, model.decision_function(X[TRAIN])).mean()
+    assert model.training_facts_["loss"] == pytest.approx(expected)
+
+
+def test_a_label_unknown_in_the_evaluation_set_alone_is_no_trouble() -> None:
+    labels = Y[HELD_OUT].astype(float)
+    labels[:, 1] = np.nan
+    model = classifier(n_rules=20).fit(X[TRAIN], Y[TRAIN], eval_set=(X[HELD_OUT], labels))
+    assert (model.decision_function(X)[:, 1] != 0).any()
 
 
 def test_callbacks_are_told_the_validation_score() -> None:

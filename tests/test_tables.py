@@ -445,3 +445,10 @@ def test_dense_sparse_and_framed_numbers_have_the_same_categories(rows: list[lis
     ]
     assert len({repr(dict(table.categories)) for table in tables}) == 1
     np.testing.assert_array_equal(tables[0].matrix, tables[2].matrix)
+
+
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]"])
+def test_an_array_of_dates_is_refused(dtype: str) -> None:
+    table = np.arange(12).reshape(6, 2).astype(dtype)
+    with pytest.raises(ValueError, match="X holds dates or times"):
+        BoomerClassifier(n_rules=3).fit(table, np.eye(6, 2))

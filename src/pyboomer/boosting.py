@@ -183,6 +183,8 @@ class Booster:
         To go on after `n_rules` rules that there are already: adds their scores to an (N, K) array, in the order of the
         rules, so that nothing differs from having learned them now. Without it, the default rule is learned.
     loss : Loss
+    default_l2 : float, optional
+        The L2 regularisation of the default rule, if it is another than that of all rules.
     head : {"multi", "single"}
     search : {"bound", "exact"}
     learning_rate, l2, bootstrap, n_drawn_features, max_conditions, min_coverage, seed
@@ -198,6 +200,7 @@ class Booster:
         label_weight: Array | None = None,
         replay: Callable[[Array], None] | None = None,
         n_rules: int = 0,
+        default_l2: float | None = None,
         loss: Loss,
         head: str,
         search: str,
@@ -228,7 +231,7 @@ class Booster:
             min_coverage=float(min_coverage),
             seed=int(seed),
         )
-        self.truth = _make_truth(Y, label_weight, self.settings.update, width)
+        self.truth = make_truth(Y, label_weight, self.settings.update, width)
         self.scores = np.zeros((n, width))
         if self.settings.update == SQUARED:  # what is still missing: see `Truth`
             self.scores[:, :n_labels] = -Y
@@ -236,7 +239,7 @@ class Booster:
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
         if replay is None:
-            self._learn_default_rule()
+            self._learn_default_rule(self.settings.l2 if default_l2 is None else float(default_l2))
         else:
             replayed = self.scores[:, :n_labels].copy()
             replay(replayed)
@@ -244,7 +247,7 @@ class Booster:
         self.statistics = np.zeros((n + 1, count_columns(self.settings.layout, n_labels)))  # the last row is scratch
         self._write(self.settings.layout, self.statistics, np.arange(n, dtype=np.int32))
 
-    def _learn_default_rule(self) -> None:
+    def _learn_default_rule(self, l2: float) -> None:
         """It predicts for every label, whatever the other heads are (Alg. 1, line 2)."""
         n, n_labels = len(self.scores), self.settings.n_labels
         layout = choose_layout(self.loss, single=False)
@@ -252,7 +255,6 @@ class Booster:
         statistics = np.zeros((n + 1, count_columns(layout, n_labels)))
         self._write(layout, statistics, everyone)
         head = np.empty(n_labels)
-        l2 = self.settings.l2
         gain, _, coverage = fit_head(layout, statistics, everyone, self.sample_weight, l2, False, -1, head)
         self.scores[:, :n_labels] += head
         nobody = np.full(1, -1, dtype=np.int32)
@@ -301,7 +303,7 @@ class Booster:
         return float(np.average(losses, weights=self.sample_weight))
 
 
-def _make_truth(Y: NDArray[Any], label_weight: Array | None, update: int, width: int) -> Truth:
+def make_truth(Y: NDArray[Any], label_weight: Array | None, update: int, width: int) -> Truth:
     """Labels and weights as the statistics want them; weights of 0 and 1 go without saying."""
     n, k = Y.shape
     weight = np.zeros((0, width))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.calibration import FOLDS, Calibration, calibrate
 from pyboomer.decoding import (
@@ -171,7 +172,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _search(self) -> str:
         return self.search
 
-    def _learn_form(self, form: LabelForm, examples: Examples) -> None:
+    def _learn_form(self, form: LabelForm, examples: Examples, go_on: bool = False) -> None:
         complete = examples.are_complete()
         if not complete.any() and not find_loss(self.loss).decomposable:
             warnings.warn(
@@ -180,7 +181,11 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        self._set_form(form, find_label_vectors(examples.Y[complete], examples.weight[complete]))
+        vectors = find_label_vectors(examples.Y[complete], examples.weight[complete])
+        if go_on:  # those of the examples before stay known
+            vectors = np.vstack([self.label_vectors_, vectors])
+            vectors = vectors[np.sort(np.unique(vectors, axis=0, return_index=True)[1])]
+        self._set_form(form, vectors)
 
     def _set_form(self, form: LabelForm, vectors: NDArray[np.uint8], calibration: Calibration | None = None) -> None:
         self.label_vectors_ = vectors
@@ -241,6 +246,17 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         It is logistic(f_k), unless the estimator was calibrated.
         """
         return self._probabilities(self._last_scores(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of examples of which all labels are predicted correctly; of each, only known labels count."""
+        check_is_fitted(self, "rules_")
+        labels = read_labels(y, self._form) if self._form.classes is None else None
+        if labels is None or labels.known is None:
+            return float(super().score(X, y, sample_weight))
+        right = (self._decode(self._last_scores(X), self.decode) == labels.values) | ~labels.known
+        some = labels.known.any(axis=1)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[some]
+        return float(np.average(right[some].all(axis=1), weights=weight))
 
     def predict_joint(self, X: Any) -> Array:
         """The probability of each known label vector, the rows of `label_vectors_`, shape (N, V).

@@ -19,7 +19,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import pyboomer
-from pyboomer.examples import Examples, read_examples
+from pyboomer.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.features import Matrix
 from pyboomer.interrupt import DeferredInterrupt
 from pyboomer.labels import Labels
@@ -29,7 +29,7 @@ from pyboomer.parameters import Parameter
 from pyboomer.prediction import add_scores
 from pyboomer.rules import RuleEnsemble
 from pyboomer.stopping import Validation, validate_by_loss, validate_by_scorer
-from pyboomer.tables import Table, read_table, read_training_table, refuse_lazy
+from pyboomer.tables import Table, read_table, read_training_table, refuse_lazy, refuse_new_categories
 from pyboomer.targets import Targets
 from pyboomer.training import Watch, train
 
@@ -84,8 +84,8 @@ class RuleEstimator(BaseEstimator):
         """Labels as losses take them."""
         raise NotImplementedError
 
-    def _learn_form(self, form: Any, examples: Examples) -> None:
-        """Set what predictions need besides the rules."""
+    def _learn_form(self, form: Any, examples: Examples, go_on: bool = False) -> None:
+        """Set what predictions need besides the rules, or add to it if these are further examples."""
         raise NotImplementedError
 
     def _labels(self, scores: Array) -> Any:
@@ -95,6 +95,10 @@ class RuleEstimator(BaseEstimator):
     def _find_scale(self, Y: NDArray[Any]) -> float:  # noqa: ARG002
         """The unit in which targets are learned: a power of 2, so that no digit depends on it."""
         return 1.0
+
+    def _default_l2(self) -> float:
+        """The L2 regularisation of the default rule."""
+        return self.l2
 
     def _search(self) -> str:
         """How candidates are compared, see the parameter `search` of the classifier."""
@@ -119,13 +123,15 @@ class RuleEstimator(BaseEstimator):
         if past is None:
             table = read_training_table(self, X, self.categorical_features)
         else:
+            self._check_objective()
             table = Table(self._read_table(X), past.feature_names, past.categories)
+            refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
         examples = read_examples(table.matrix, labels, sample_weight)
+        warn_of_unknown(examples, labels.form.names)
         seed = self._draw_seed(past)
         examples, held_out = self._split(examples, eval_set, labels.form, table, seed)
-        if past is None:
-            self._learn_form(labels.form, examples)
+        self._learn_form(labels.form, examples, past is not None)
 
         callbacks = self.callbacks or ()
         with DeferredInterrupt() as interrupt:  # from here on: Numba would swallow it when it loads compiled code
@@ -134,13 +140,16 @@ class RuleEstimator(BaseEstimator):
             )
             validation = None if held_out is None else self._make_validation(held_out, past)
             names = labels.form.names
-            rules, loss = train(self, table, names, examples, self.n_rules, seed, watch, past, validation)
+            rules, loss, error = train(self, table, names, examples, self.n_rules, seed, watch, past, validation)
             self.__dict__.pop("validation_curve_", None)
             if validation is not None:
                 self.validation_curve_ = validation.curve
-                if self.early_stopping and validation.curve:
+                if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
                     rules = rules[: validation.best.n_rules]
+                    loss = self._mean_loss(examples, rules)
             self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
+            if error is not None:
+                raise error
             self._finish(table, examples, held_out, seed, interrupt)
         return self  # or KeyboardInterrupt, when the context ends
 
@@ -152,6 +161,17 @@ class RuleEstimator(BaseEstimator):
     def _validate_parameters(self) -> None:
         for parameter in self.table:
             parameter.validate(getattr(self, parameter.name))
+
+    def _check_objective(self) -> None:
+        """Rules that minimise one loss cannot go on with another."""
+        before = self.training_facts_.get("objective") if hasattr(self, "training_facts_") else None
+        if before not in (None, find_loss(self.loss).name):
+            raise ValueError(f"loss must stay {before!r} if warm_start=True, got {find_loss(self.loss).name!r}")
+
+    def _mean_loss(self, examples: Examples, rules: RuleEnsemble) -> float:
+        Y = self._sign(examples.Y).astype(np.float64)
+        losses = find_loss(self.loss).weighted_value(Y, self._score(examples, rules), examples.label_weight)
+        return float(np.average(losses, weights=examples.weight))
 
     def _draw_seed(self, past: RuleEnsemble | None) -> int:
         """The seed of all draws; further rules of a model are drawn as if they had been learned at once."""
@@ -165,11 +185,18 @@ class RuleEstimator(BaseEstimator):
     ) -> tuple[Examples, Examples | None]:
         """The examples to learn from, and those that tell when to stop."""
         if eval_set is not None:
-            pair = eval_set[0] if isinstance(eval_set, list) and len(eval_set) == 1 else eval_set
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise ValueError("eval_set must be a pair (X, y), or a list of one such pair")
-            matrix = read_table(self, pair[0], table.names, table.categories)
-            return examples, read_examples(matrix, self._read_labels(pair[1], form), None)
+            try:
+                X, y = eval_set[0] if isinstance(eval_set, list) and len(eval_set) == 1 else eval_set
+                if X is None or y is None or isinstance(X, tuple):
+                    raise ValueError
+            except (ValueError, TypeError):
+                raise ValueError("eval_set must be a pair (X, y), or a list of one such pair") from None
+            try:
+                refuse_lazy("y", y)
+                matrix = read_table(self, X, table.names, table.categories)
+                return examples, read_examples(matrix, self._read_labels(y, form), None)
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"eval_set: {error}") from None
         if not self.early_stopping:
             return examples, None
         if len(examples.Y) < 2:
@@ -197,6 +224,7 @@ class RuleEstimator(BaseEstimator):
             "features": self.n_features_in_,
             "labels": examples.Y.shape[1],
             "rules": len(rules),
+            "objective": find_loss(self.loss).name,
             "loss": loss,
             "seconds": round(seconds, 3),
             "seed": seed,

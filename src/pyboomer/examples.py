@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from pyboomer.features import Matrix
-from pyboomer.labels import Labels
+from pyboomer.labels import Labels, check_names
 from pyboomer.targets import Targets
 
 Array = NDArray[np.float64]
+
+
+LARGEST = 1e100  # sum of weights: squares of it can still be added up
 
 
 class Examples(NamedTuple):
@@ -43,7 +46,7 @@ def read_examples(matrix: Matrix, labels: Labels | Targets, sample_weight: Any) 
     Y = labels.values
     if matrix.shape[0] != len(Y):
         raise ValueError(f"X has {matrix.shape[0]} examples, but Y has {len(Y)}")
-    weight, label_weight = _read_weight(sample_weight, matrix, Y)
+    weight, label_weight = _read_weight(sample_weight, matrix, labels)
     if labels.known is not None:
         label_weight = labels.known.astype(np.float64) if label_weight is None else labels.known * label_weight
     examples = Examples(matrix, Y, weight, label_weight)
@@ -52,20 +55,33 @@ def read_examples(matrix: Matrix, labels: Labels | Targets, sample_weight: Any) 
         present &= label_weight.any(axis=1)
         if not present.any():
             raise ValueError("Y has no known label at all (of positive weight)")
-        unknown = np.flatnonzero(~label_weight[present].any(axis=0))
-        if len(unknown):
-            names = ", ".join(repr(labels.form.names[k]) for k in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
-            warnings.warn(f"no example has a known value for {names}: the score will be 0", UserWarning, stacklevel=4)
     return examples if present.all() else examples.take(np.flatnonzero(present))
 
 
-def _read_weight(sample_weight: Any, matrix: Matrix, Y: NDArray[Any]) -> tuple[Array, Array | None]:
+def warn_of_unknown(examples: Examples, names: tuple[str, ...]) -> None:
+    """Warn of labels that are unknown for all examples."""
+    if examples.label_weight is not None:
+        unknown = np.flatnonzero(~examples.label_weight.any(axis=0))
+        if len(unknown):
+            listed = ", ".join(repr(names[k]) for k in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+            warnings.warn(f"no example has a known value for {listed}: the score will be 0", UserWarning, stacklevel=4)
+
+
+def _read_weight(sample_weight: Any, matrix: Matrix, labels: Labels | Targets) -> tuple[Array, Array | None]:
     """Weights per example and, if they were given so, per example and label."""
-    if sample_weight is None or np.asarray(sample_weight).ndim < 2:
-        weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, copy=True)
-        _check_weight(weight)
-        return weight, None
-    weight = np.array(sample_weight, dtype=np.float64)
+    Y = labels.values
+    try:
+        if sample_weight is None or np.asarray(sample_weight).ndim < 2:
+            weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, copy=True)
+            _check_weight(weight)
+            return weight, None
+        weight = np.array(sample_weight, dtype=np.float64)
+    except ValueError as error:
+        if "could not convert" in str(error) or "inhomogeneous" in str(error):
+            raise ValueError(f"sample_weight must be numbers, one or a row per example: {error}") from None
+        raise
+    if hasattr(sample_weight, "columns"):
+        check_names(tuple(map(str, sample_weight.columns)), labels.form.names, "sample_weight")
     if weight.shape != Y.shape:
         raise ValueError(
             f"sample_weight must have shape ({len(Y)},), a weight per example, or {Y.shape}, one per example and "
@@ -84,6 +100,6 @@ def _check_weight(weight: Array) -> None:
         raise ValueError(f"sample_weight must not be negative, got {weight.min()} for example {n}")
     if not weight.any():
         raise ValueError("sample_weight must be positive for at least one example")
-    if weight.max() > np.finfo(np.float64).max / len(weight):
+    if weight.max() > LARGEST / len(weight):
         n = int(weight.argmax()) // (weight.size // len(weight))
         raise ValueError(f"sample_weight is too large to be added up, got {weight.max()} for example {n}")

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.rules import _is_missing
+from pyboomer.rules import is_missing
 
 Vectors = NDArray[np.uint8]
 
@@ -87,25 +87,30 @@ def _read_more(Y: Any, form: LabelForm) -> Labels:
     """Read further labels of a known form; of its classes, they may have only some."""
     if form.classes is None:
         labels = _read_first(Y)
+        if labels.form.classes is not None:
+            raise ValueError("y is one column of classes, but the model was learned from a matrix of labels")
         check_names(labels.form.names, form.names)
         return labels._replace(form=form)
-    values = narrow_objects(np.asarray(Y)).ravel()
+    values = np.asarray(Y)
+    if sp.issparse(Y) or values.size != len(values):
+        raise ValueError("Y is a matrix of labels, but the model was learned from one column of classes")
+    values = narrow_objects(values).ravel()
     known = np.unique(form.classes)
-    new = [value for value in np.unique(values).tolist() if value not in known.tolist()]
+    new = [value for value in dict.fromkeys(values.tolist()) if value not in known.tolist()]
     if new:
         raise ValueError(f"y has the class {new[0]!r}, but the model was learned from {known.tolist()}")
     relevant = values[:, None] == (form.classes[1:] if len(form.names) == 1 else form.classes)
     return Labels(relevant.astype(np.uint8), None, form)
 
 
-def check_names(given: tuple[str, ...], expected: tuple[str, ...]) -> None:
+def check_names(given: tuple[str, ...], expected: tuple[str, ...], what: str = "Y") -> None:
     """Refuse labels that are not those a model was learned from; an array names none, so numbers will do."""
     if len(given) != len(expected):
-        raise ValueError(f"Y has {len(given)} labels, but the model was learned from {len(expected)}")
+        raise ValueError(f"{what} has {len(given)} labels, but the model was learned from {len(expected)}")
     numbered = default_names(len(given))
     if given != expected and numbered not in (given, expected):
         k = next(k for k, name in enumerate(given) if name != expected[k])
-        raise ValueError(f"Y has label {given[k]!r} where the model was learned from {expected[k]!r}")
+        raise ValueError(f"{what} has label {given[k]!r} where the model was learned from {expected[k]!r}")
 
 
 def _make_labels(values: NDArray[Any], form: LabelForm) -> Labels:
@@ -161,7 +166,7 @@ def narrow_objects(values: NDArray[Any]) -> NDArray[Any]:
     """An array of objects as an array of numbers, if they are all numbers or missing."""
     if values.dtype != object:
         return values
-    missing = np.array([_is_missing(value) for value in values.ravel()], dtype=bool).reshape(values.shape)
+    missing = np.array([is_missing(value) for value in values.ravel()], dtype=bool).reshape(values.shape)
     try:
         narrowed = np.array(np.where(missing, np.nan, values).tolist() if missing.any() else values.tolist())
     except ValueError:

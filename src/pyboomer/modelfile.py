@@ -22,7 +22,7 @@ import numpy as np
 
 from pyboomer.calibration import Calibration
 from pyboomer.labels import LabelForm
-from pyboomer.losses import BUILT_IN, Loss
+from pyboomer.losses import BUILT_IN, Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.rules import RuleEnsemble
 from pyboomer.targets import TargetForm
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 FORMAT = "pyboomer model"
 VERSION = 2
 KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_names_in", "rules")
-NEW_IN_2 = {"kind": "classifier", "training": {}}  # what a file of version 1 stands for
+# what a file of version 1 stands for
+NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
 
 # not part of a model: code, or how to run rather than what was learned
 SKIPPED = ("loss", "scoring", "callbacks", "categorical_features", "random_state", "n_jobs", "verbose")
@@ -59,14 +60,15 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
     """Write a fitted model; the file appears only once it is complete."""
     model._validate_parameters()  # they may have been set since, to what `load_model` would refuse
     kind, describe = next((k, d) for k, (estimator, d, _) in _list_kinds().items() if isinstance(model, estimator))
-    loss = model.loss.name if isinstance(model.loss, Loss) else model.loss
+    loss = find_loss(model.loss)
     facts = getattr(model, "training_facts_", {})  # a pickle of version 0.1.0 has none
     content = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.table)},
-        "loss": {"name": loss, "built_in": isinstance(model.loss, str)},
+        "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.table)}
+        | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
+        "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values()},
         "training": _check_facts({name: _plain_fact(value) for name, value in facts.items()}),
         **describe(model),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
@@ -74,6 +76,8 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
     }
     text = json.dumps(content, allow_nan=False)
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"cannot save {target}: it is a folder")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot save {target}: there is no folder {target.parent}")
     part = target.parent / f".{secrets.token_hex(8)}.part"
@@ -191,7 +195,7 @@ def _build_model(content: dict[str, Any], loss: Loss | None) -> Any:
     parameters = content["parameters"]
     if not isinstance(parameters, dict):
         raise ValueError("damaged model: 'parameters' must be names with values")
-    for name in parameters.keys() - _list_parameters(estimator.table):
+    for name in parameters.keys() - {*_list_parameters(estimator.table), "scoring"}:
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
     # a parameter that is new since the file was written has its default, which is what the model was learned with
     model = estimator(loss=_read_loss(content["loss"], loss), **parameters)
@@ -263,7 +267,7 @@ def _are_sorted(categories: tuple[Any, ...]) -> bool:
 
 
 def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
-    _check_keys(content, ("labels", "label_vectors"))
+    _check_keys(content, ("labels", "label_vectors", "calibration"))
     stored = content["labels"]
     if not isinstance(stored, dict) or set(stored) != {"dtype", "sparse", "classes"}:
         raise ValueError("damaged model: 'labels' is not complete")
@@ -279,7 +283,7 @@ def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) ->
     else:
         form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
     vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
-    curves = content.get("calibration")
+    curves = content["calibration"]
     model._set_form(form, vectors, None if curves is None else Calibration.from_dict(curves, len(names)))
 
 

@@ -66,20 +66,24 @@ def _is_decode(value: Any) -> bool:
     return _is_real(value) and 0 <= value <= 1
 
 
-def _list_scorers() -> list[str]:
+def _is_scoring(value: Any) -> bool:
+    if isinstance(value, str) and value == "loss":
+        return True
     from sklearn.metrics import get_scorer_names  # takes its time, and is rarely needed
+    from sklearn.metrics._scorer import _BaseScorer  # a scorer asks for predictions, and nothing else, of the model
 
-    return list(get_scorer_names())
+    return isinstance(value, _BaseScorer) or (isinstance(value, str) and value in get_scorer_names())
 
 
 PARAMETERS = (
     Parameter(
         "loss",
         "example-wise-logistic",
-        " or ".join(f'"{name}"' for name in FOR_LABELS) + ", or a pyboomer.Loss",
+        '"(label|example)-wise-(logistic|squared-error|squared-hinge)", or a pyboomer.Loss',
         lambda value: isinstance(value, Loss) or _one_of(*FOR_LABELS)(value),
         "The loss to minimise. The example-wise logistic loss (Eq. 7) aims at predicting the whole label vector "
-        "correctly (subset 0/1 loss), the label-wise one (Eq. 6) at each label on its own (Hamming loss).",
+        "correctly (subset 0/1 loss), the label-wise one (Eq. 6) at each label on its own (Hamming loss). The squared "
+        "losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or the roots of these sums.",
     ),
     Parameter(
         "head",
@@ -199,8 +203,8 @@ PARAMETERS = (
         False,
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
-        "Whether training ends when held-out examples stop gaining; the best number of rules is kept. The examples are "
-        "those of `eval_set` in `fit` or, without it, a part of the training data.",
+        "Whether training ends when held-out examples stop gaining: a part of the training data or, in `fit`, those of "
+        "`eval_set`. The best number of rules is kept.",
     ),
     Parameter(
         "validation_fraction",
@@ -219,16 +223,19 @@ PARAMETERS = (
     Parameter(
         "scoring",
         "loss",
-        '"loss", the name of a scikit-learn scorer, or a scorer',
-        lambda value: callable(value) or (isinstance(value, str) and (value == "loss" or value in _list_scorers())),
-        "How held-out examples are judged: by the loss that is minimised, or by a scorer, of which larger is better.",
+        '"loss", the name of a scikit-learn scorer, or one made by make_scorer',
+        _is_scoring,
+        "How held-out examples are judged: by the loss that is minimised, or by a scorer, of which larger is better. "
+        "`sklearn.metrics.make_scorer` makes one of any measure.",
     ),
     Parameter(
         "warm_start",
         False,
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
-        "Whether `fit` adds rules to those there are, up to n_rules, as if all had been learned at once.",
+        "Whether `fit` adds rules to those there are, up to n_rules: from the same data, as if all had been learned at "
+        "once, with the same draws; or from other data. The loss and the categories must stay the same. With early "
+        "stopping, set it from the first `fit` on: what is held out must not have been learned from before.",
     ),
     Parameter(
         "random_state",
@@ -260,7 +267,8 @@ PARAMETERS = (
             value is None or callable(value) or (isinstance(value, list | tuple) and all(map(callable, value)))
         ),
         "Called after each rule, the default rule included, with a `Progress` (number of rules, training loss, "
-        "seconds, validation score); training stops when one of them returns True.",
+        "seconds, validation score); training stops when one of them returns True. If one fails, the rules learned so "
+        "far are kept.",
     ),
 )
 

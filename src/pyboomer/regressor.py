@@ -6,6 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.estimator import RuleEstimator
 from pyboomer.examples import Examples
@@ -22,7 +24,8 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
 
     Learns an ensemble of rules such as ``IF x1 <= 0.3 AND x7 > 1.2 THEN height +0.8, weight -0.4`` by the algorithms of
     `BoomerClassifier`, with the squared error 1/2 sum_k (y_k - f_k)^2 as the loss: its gradient is f - y, its Hessian
-    the identity. A prediction is the sum of the heads of all rules that cover the example.
+    the identity. A prediction is the sum of the heads of all rules that cover the example. The default rule, which
+    covers all, predicts the mean; L2 regularisation is for the others.
 
     Parameters
     ----------
@@ -132,6 +135,21 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         """The targets after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
         return (self._labels(scores.copy()) for scores in self._staged_scores(X, at))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The R^2 of the predictions, the mean over the targets; only known targets count."""
+        check_is_fitted(self, "rules_")
+        known = read_targets(y, self._form).known
+        if known is None:
+            return float(super().score(X, y, sample_weight))
+        y, predicted = np.asarray(y, dtype=np.float64), self.predict(X)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        scores = [
+            r2_score(y[rows, k], predicted[rows, k], sample_weight=None if weight is None else weight[rows])
+            for k, rows in enumerate(known.T)
+            if rows.sum() > 1
+        ]
+        return float(np.mean(scores))
+
     def _read_labels(self, y: Any, form: TargetForm | None) -> Targets:
         return read_targets(y, form)
 
@@ -147,7 +165,10 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         spread = float(np.std(Y)) if find_loss(self.loss) is squared_error else 1.0
         return 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
 
-    def _learn_form(self, form: TargetForm, examples: Examples) -> None:  # noqa: ARG002
+    def _default_l2(self) -> float:
+        return 0.0  # the default rule predicts the mean, however far from 0 that is
+
+    def _learn_form(self, form: TargetForm, examples: Examples, go_on: bool = False) -> None:  # noqa: ARG002
         self._form = form
 
     def _labels(self, scores: Array) -> Array:

@@ -72,7 +72,7 @@ class Condition:
             return np.asarray(numbers <= threshold if self.operator == "<=" else numbers > threshold)
         given = np.asarray(values, dtype=object)
         wanted = self.operator == "=="
-        met = [not _is_missing(value) and (value == self.value) == wanted for value in given.ravel()]
+        met = [not is_missing(value) and (value == self.value) == wanted for value in given.ravel()]
         return np.array(met, dtype=np.bool_).reshape(given.shape)
 
 
@@ -103,6 +103,13 @@ class Rule:
     def head(self) -> dict[str, float]:
         """The score of each label in the head, by the label's name."""
         return dict(zip(self.label_names, self.scores, strict=True))
+
+    @classmethod
+    def parse(cls, text: str) -> "Rule":
+        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`; see `pyboomer.parsing`."""
+        from pyboomer.parsing import parse_rule  # which imports this module
+
+        return parse_rule(text)
 
     def body_text(self) -> str:
         """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`."""
@@ -400,7 +407,7 @@ def _merged_texts(conditions: Sequence[Condition]) -> list[str]:
     return texts + [str(condition) for condition in dict.fromkeys(c for c in conditions if c.is_nominal)]
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Tell NaN, None and pandas' NA: all that is not equal to itself, and None."""
     same = value == value
     return value is None or not isinstance(same, bool | np.bool_) or not same

@@ -75,7 +75,10 @@ def validate_by_loss(examples: Examples, loss: Loss, Y: NDArray[Any]) -> Validat
     Y = Y.astype(np.float64)
 
     def rate(scores: Array) -> float:
-        return -float(np.average(loss.weighted_value(Y, scores, examples.label_weight), weights=examples.weight))
+        mean = np.average(loss.weighted_value(Y, scores, examples.label_weight), weights=examples.weight)
+        if np.isnan(mean):
+            raise ValueError(f"value of loss {loss.name!r} is not a number for the held-out examples")
+        return -float(mean)
 
     return Validation(examples, rate)
 

@@ -84,7 +84,23 @@ def refuse_lazy(name: str, data: Any) -> None:
         raise TypeError(f"{name} is a LazyFrame, which has no values yet; call {name}.collect() and pass the DataFrame")
 
 
+def refuse_new_categories(table: Table) -> None:
+    """Refuse categories that a model does not know, where rules about them would be learned."""
+    matrix, categories = table.matrix, table.categories
+    if sp.issparse(matrix) and categories:
+        used = sorted(categories)
+        matrix = encode(matrix[:, used].tocsc(), {i: categories[f] for i, f in enumerate(used)})
+        columns = {f: matrix[:, [i]].data for i, f in enumerate(used)}
+    else:
+        columns = {f: matrix[:, f] for f in categories}
+    for f, codes in columns.items():
+        if (codes >= len(categories[f])).any():
+            raise ValueError(f"feature {table.names[f]!r} has a category that the model to go on with does not know")
+
+
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(f"X holds dates or times (dtype {X.dtype}); turn them into numbers")
     try:
         matrix = validate_data(
             estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, order="C"

@@ -6,13 +6,13 @@ Between two chunks, held-out examples are evaluated, progress is shown, callback
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from pyboomer.binning import bin_columns, count_bins, separate_bins
 from pyboomer.boosting import Booster
@@ -37,17 +37,12 @@ CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ct
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the rules learned so far, the seconds, how well they do."""
+    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score."""
 
     n_rules: int
     seconds: float
-    compute_loss: Callable[[], float]
+    loss: float
     validation_score: float | None = None
-
-    @property
-    def loss(self) -> float:
-        """The mean training loss, computed when asked for."""
-        return self.compute_loss()
 
 
 @dataclass
@@ -61,10 +56,11 @@ class Watch:
 
 
 class Trained(NamedTuple):
-    """What was learned: the rules, and their mean loss on the examples they were learned from."""
+    """What was learned: the rules, their mean loss on the examples they were learned from, and what went wrong."""
 
     rules: RuleEnsemble
     loss: float
+    error: Exception | None
 
 
 def train(
@@ -96,6 +92,8 @@ def train(
     def compute_loss() -> float:
         return booster.training_loss() * scale**2
 
+    failure = None
+    compute_loss()  # a user's own loss may be at fault: better now than when all is learned
     with ThreadPoolExecutor(n_threads) as pool:
         if n_threads > 1:
             booster.learn_rules = spread_learning(pool, n_threads)
@@ -103,9 +101,11 @@ def train(
             _learn(booster, n_rules, take_rules, compute_loss, validation, watch)
         except KeyboardInterrupt:
             watch.interrupt.pending = True
+        except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
+            failure = error
     if booster.chunks:
         take_rules()
-    return Trained(join_rules(learned), compute_loss())
+    return Trained(join_rules(learned), compute_loss(), failure)
 
 
 def _make_booster(
@@ -123,6 +123,7 @@ def _make_booster(
         label_weight=examples.label_weight,
         replay=None if past is None else replay,
         n_rules=0 if past is None else len(past),
+        default_l2=model._default_l2(),
         loss=find_loss(model.loss),
         head=model.head,
         search=model._search(),
@@ -146,16 +147,17 @@ def _learn(
 ) -> None:
     n_rules = int(n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
     size = 1
-    with tqdm(total=n_rules, initial=booster.n_rules, unit=" rules", desc="Learning", disable=not watch.verbose) as bar:
+    with _show_progress(watch.verbose, n_rules, booster.n_rules) as bar:
         while not watch.interrupt.pending:
             if validation is not None and booster.chunks and validation.is_due(booster.n_rules, n_rules):
                 validation.add(take_rules())
-                bar.set_postfix_str(f"validation score {validation.curve[-1].score:.4g}")
+                if bar is not None:
+                    bar.set_postfix_str(f"validation score {validation.curve[-1].score:.4g}", refresh=False)
             if watch.callbacks:
                 score = None if validation is None else validation.curve[-1].score
-                progress = Progress(booster.n_rules, time.perf_counter() - watch.begin, compute_loss, score)
+                progress = Progress(booster.n_rules, time.perf_counter() - watch.begin, compute_loss(), score)
                 answers = [callback(progress) for callback in watch.callbacks]
-                if any(answers):
+                if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
                     break
             if booster.n_rules >= n_rules or (validation is not None and validation.is_enough(booster.n_rules)):
                 break
@@ -164,11 +166,21 @@ def _learn(
             if validation is not None:
                 count = min(count, validation.count_until_due(booster.n_rules))
             booster.learn(count)
-            bar.update(count)
+            if bar is not None:
+                bar.update(count)
             if not watch.callbacks:
                 # the number of rules that would take CHUNK_SECONDS, but at most twice the last one
                 seconds = max(time.perf_counter() - start, 1e-6)
                 size = max(1, min(2 * size, int(count * CHUNK_SECONDS / seconds)))
+
+
+def _show_progress(verbose: bool, total: int, done: int) -> Any:
+    """A progress bar, or nothing."""
+    if not verbose:
+        return nullcontext()
+    from tqdm.auto import tqdm  # a notebook that lacks widgets warns: only those who want a bar should see that
+
+    return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
 
 
 def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:

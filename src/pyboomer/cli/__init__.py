@@ -5,6 +5,7 @@ Modules that take long to import are imported where they are used, so that help 
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -17,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Whatever goes wrong is told in one line.
     """
+    warnings.showwarning = lambda message, *_: click.echo(f"boomer: warning: {message}", err=True)
     try:
         with boomer.make_context("boomer", list(sys.argv[1:] if arguments is None else arguments)) as context:
             boomer.invoke(context)

@@ -170,7 +170,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
     click.echo(format_table(["label", "relevant", ""], shares))
 
 
-@boomer.command(cls=LearnerCommand, without=("n_jobs",))
+@boomer.command(cls=LearnerCommand)
 @click.argument("data")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The model file to write (JSON).")
 @xml_option
@@ -405,8 +405,8 @@ def evaluate(
 ) -> None:
     """Measure how well models predict DATA.
 
-    Trains on a part of DATA and tests on the rest: once, or in turn with --folds; or tests a saved --model. Unless
-    --random-state is given, it is the --seed.
+    Trains on a part of DATA and tests on the rest: once, or in turn with --folds; or tests a saved --model. All labels
+    must be known. Unless --random-state is given, it is the --seed.
 
     \b
     Examples:

@@ -193,13 +193,25 @@ def make_model(examples: Examples, parameters: Mapping[str, Any], progress: bool
 def fit_model(model: BoomerClassifier, examples: Examples) -> BoomerClassifier:
     """Fit, and give features and labels their names, also if the fit is interrupted."""
     try:
-        model.fit(examples.X, examples.Y)
+        model.fit(examples.X, _name_columns(examples.Y, examples.label_names))
     finally:
         if hasattr(model, "rules_"):
             rules = replace(model.rules_, feature_names=examples.feature_names, label_names=examples.label_names)
             model._set_form(replace(model._form, names=examples.label_names), model.label_vectors_)
             model._store(rules, model.training_facts_)
     return model
+
+
+def _name_columns(Y: np.ndarray, names: tuple[str, ...]) -> Any:
+    """An array whose columns have names, as those of a DataFrame have, so that warnings can name them."""
+    import numpy as np
+
+    class Named(np.ndarray):
+        columns: tuple[str, ...] = ()
+
+    named = np.asarray(Y).view(Named)
+    named.columns = names
+    return named
 
 
 def pick_features(model: BoomerClassifier, examples: Examples) -> Any:

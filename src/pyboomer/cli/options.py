@@ -63,14 +63,15 @@ def make_option(parameter: Parameter) -> click.Option:
     words = re.findall(r'"([^"]+)"', parameter.allowed)
     kind = "INTEGER" if "whole number" in parameter.allowed else "NUMBER"
     if words:
-        kind = "|".join(words) if len(words) > 1 else "VALUE"
+        kind = "|".join(words) if len(words) > 1 and "..." not in parameter.allowed else "VALUE"
+    allowed = f" Must be {parameter.allowed.removesuffix(', or a pyboomer.Loss')}." if kind == "VALUE" else ""
     return click.Option(
         [flag],
         type=TableValue(parameter),
         default=parameter.default,
         show_default="none" if parameter.default is None else True,
         metavar=kind,
-        help=parameter.meaning,
+        help=parameter.meaning + allowed,
     )
 
 

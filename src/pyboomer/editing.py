@@ -1,0 +1,319 @@
+"""An edit is a change of a model's rules by hand: rules are written, inserted, dropped, refitted or merged.
+
+Everything here takes values and gives new ones; no ensemble and no model is changed. To drop, keep or reorder rules,
+index the ensemble: ``rules[:100]``, ``rules[[0, 5, 3]]``, ``rules[rules.coverage > 20]``. `replace_rules` makes a model
+of the result.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import pairwise, product
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pyboomer.boosting import make_truth
+from pyboomer.estimator import RuleEstimator
+from pyboomer.examples import Examples, read_examples
+from pyboomer.features import Matrix
+from pyboomer.heads import fit_head
+from pyboomer.losses import Loss, find_loss
+from pyboomer.prediction import add_scores
+from pyboomer.rules import Category, Condition, Rule, RuleEnsemble, join_rules
+from pyboomer.statistics import (
+    DENSE,
+    SQUARED,
+    Truth,
+    choose_layout,
+    choose_update,
+    count_columns,
+    pad,
+    write_statistics,
+)
+from pyboomer.stopping import validate_by_loss
+
+Array = NDArray[np.float64]
+Model = TypeVar("Model", bound=RuleEstimator)
+
+BLOCK = 64  # rules whose coverage is found at once: a column of numbers each
+
+# --- Inserting and replacing ------------------------------------------------------------------------------------------
+
+
+def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) -> RuleEnsemble:
+    """Insert a rule, by default behind the last one; it then has the index `position`.
+
+    Features, labels and categories are found by their names; those of a category may be of another type ("3" and 3).
+    """
+    last = len(rules)
+    position = last if position is None else position
+    if not 0 <= position <= last:
+        raise ValueError(f"position must be from 0 to {last}, the number of rules, got {position}")
+    body = tuple(_resolve(condition, rules) for condition in rule.body)
+    named = zip(rule.labels, rule.label_names, strict=True)
+    labels = [_find_name("label", name, rules.label_names, label) for label, name in named]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"a label may have one score only, got {rule.head_text(None)}")
+    head = sorted(zip(labels, rule.scores, rule.label_names, strict=True))
+    ascending, scores, names = zip(*head, strict=True) if head else ((), (), ())
+    resolved = replace(rule, body=body, labels=ascending, scores=scores, label_names=names)
+    return join_rules([rules[:position], _collect([resolved], rules), rules[position:]])
+
+
+def _collect(chosen: Sequence[Rule], rules: RuleEnsemble) -> RuleEnsemble:
+    """Some rules about the features and labels of others."""
+    return RuleEnsemble.from_rules(chosen, rules.feature_names, rules.label_names, rules.categories)
+
+
+def _resolve(condition: Condition, rules: RuleEnsemble) -> Condition:
+    """Find the feature and, of a nominal one, the category that a condition names."""
+    name = condition.name
+    feature = _find_name("feature", name, rules.feature_names, condition.feature)
+    if feature not in rules.categories:
+        if condition.is_nominal:
+            raise ValueError(f"{condition}: feature {name!r} is numeric and tested by <= or >")
+        return replace(condition, feature=feature, value=float(condition.value))
+    categories = rules.categories[feature]
+    if not condition.is_nominal:
+        raise ValueError(f"{condition}: feature {name!r} is nominal and tested by == or !=")
+    wanted = condition.value
+    found = [c for c in categories if str(c) == str(wanted)] or [c for c in categories if _is_same_number(c, wanted)]
+    if not found:
+        hint = _suggest(str(wanted), list(map(str, categories)))
+        raise ValueError(f"{condition}: feature {name!r} has no category {str(wanted)!r}{hint}")
+    return replace(condition, feature=feature, value=min(found, key=lambda c: type(c) is not type(wanted)))
+
+
+def _is_same_number(category: Category, wanted: Category) -> bool:
+    with suppress(ValueError, OverflowError):
+        return not isinstance(category, str) and category == float(wanted)
+    return False
+
+
+def _find_name(what: str, name: str, names: Sequence[str], index: int) -> int:
+    """The index of a name; one that is given decides between equal names."""
+    if 0 <= index < len(names) and names[index] == name:
+        return index
+    if names.count(name) > 1:
+        raise ValueError(f"there are several {what}s named {name!r}")
+    if name not in names:
+        raise ValueError(f"there is no {what} {name!r}{_suggest(name, names)}")
+    return names.index(name)
+
+
+def _suggest(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names, cutoff=0.5) or [n for n in names if n.lower() == name.lower()]
+    if close:
+        return f"; did you mean {' or '.join(map(repr, close))}?"
+    return f"; there are {', '.join(map(repr, names[:5]))}{', ...' if len(names) > 5 else ''}"
+
+
+def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
+    """A copy of a fitted model that has other rules about the same features and labels; the model stays as it is.
+
+    Its `training_facts_` are marked as edited. What belonged to the scores of the rules before is gone: the training
+    loss, the calibration of probabilities.
+    """
+    check_is_fitted(model, "rules_")
+    if not isinstance(rules, RuleEnsemble):
+        raise TypeError(f"rules must be a RuleEnsemble, got {type(rules).__name__}")
+    if len(rules) == 0:
+        raise ValueError("a model must have at least one rule")
+    for name in ("feature_names", "label_names", "categories"):
+        if repr(getattr(rules, name)) != repr(getattr(model.rules_, name)):  # 1, 1.0 and True are not the same
+            raise ValueError(f"the rules must have the {name} of the model")
+    edited = _store(model, rules, loss=None)
+    if hasattr(edited, "calibration_"):
+        edited.calibration_ = None
+    return edited
+
+
+def _store(model: Model, rules: RuleEnsemble, **facts: Any) -> Model:
+    edited = copy(model)
+    edited.__dict__.pop("validation_curve_", None)  # it is about other rules
+    known = getattr(model, "training_facts_", {})
+    return edited._store(rules, {**known, "rules": len(rules), **facts, "edited": True})
+
+
+# --- Refitting --------------------------------------------------------------------------------------------------------
+
+
+def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
+    """A copy of a fitted model whose rules keep their bodies, but learn their heads anew from the data given.
+
+    These are the steps of Algorithm 1, without the search for a body: rule by rule, the head is solved exactly on all
+    examples covered and shrunk by `learning_rate` (not the default rule: an empty body that comes first). A head keeps
+    its labels, be they one, some or all. Coverage, gain and `label_vectors_` become those of the data; a calibration of
+    probabilities is gone. A rule that covers no example has scores of zero.
+    """
+    examples = _read(model, X, y, sample_weight)
+    rules, loss = model.rules_, find_loss(model.loss)
+    n, k = examples.Y.shape
+    Y = model._sign(examples.Y)
+    truth = make_truth(Y, examples.label_weight, choose_update(loss), pad(k))
+    scores = np.zeros((n, pad(k)))
+    if choose_update(loss) == SQUARED:  # what is still missing: see `Truth`
+        scores[:, :k] = -Y
+    head_scores = np.zeros(len(rules.head_scores))
+    gain, coverage = np.zeros(len(rules)), np.zeros(len(rules))
+    sizes = np.diff(rules.condition_offsets)
+    for t, rows in enumerate(_find_covered(rules, examples.matrix)):
+        own = slice(rules.head_offsets[t], rules.head_offsets[t + 1])
+        labels = rules.head_labels[own].astype(np.int64)
+        coverage[t] = examples.weight[rows].sum()
+        if len(rows) == 0 or len(labels) == 0:
+            continue
+        known = Truth(truth.Y[rows], truth.weight[rows] if len(truth.weight) else truth.weight)
+        is_default = t == 0 and sizes[t] == 0
+        l2, rate = (model._default_l2(), 1.0) if is_default else (model.l2, model.learning_rate)
+        head, gain[t] = _solve_head(loss, known, scores[rows], examples.weight[rows], labels, k, float(l2))
+        head *= rate
+        scores[np.ix_(rows, labels)] += head
+        head_scores[own] = head
+    refitted = replace(rules, head_scores=head_scores, gain=gain, coverage=coverage)
+    facts = {"examples": n, "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
+    edited = _store(model, refitted, **facts)
+    edited._learn_form(model._form, examples)
+    return edited
+
+
+def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
+    check_is_fitted(model, "rules_")
+    model._validate_parameters()
+    return read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
+
+
+def _find_covered(rules: RuleEnsemble, matrix: Matrix) -> Iterator[NDArray[np.int32]]:
+    """The examples that each rule covers: those to which it gives a score, if its head is a label of its own."""
+    for start in range(0, len(rules), BLOCK):
+        part = rules[start : start + BLOCK]
+        size = len(part)
+        marking = replace(
+            part,
+            head_offsets=np.arange(size + 1),
+            head_labels=np.arange(size, dtype=np.int32),
+            head_scores=np.ones(size),
+            label_names=tuple(map(str, range(size))),
+        )
+        marks = np.zeros((matrix.shape[0], size))
+        add_scores(marking, matrix, marks)
+        yield from (np.flatnonzero(mark).astype(np.int32) for mark in marks.T)
+
+
+def _solve_head(
+    loss: Loss, truth: Truth, scores: Array, weight: Array, labels: NDArray[np.int64], k: int, l2: float
+) -> tuple[Array, float]:
+    """The head for some of k labels, and its gain, from the examples covered (Alg. 2)."""
+    layout = choose_layout(loss, single=len(labels) == 1)
+    rows = np.arange(len(scores), dtype=np.int32)
+    statistics = np.zeros((len(rows), count_columns(layout, k)))
+    write_statistics(loss, layout, truth, scores, rows, statistics, k)
+    if len(labels) < k:
+        statistics = _take_labels(layout, statistics, labels, k)
+    head = np.empty(len(labels))
+    gain, _, _ = fit_head(layout, statistics, rows, weight, l2, False, -1, head)
+    return head, gain
+
+
+def _take_labels(layout: int, statistics: Array, labels: NDArray[np.int64], k: int) -> Array:
+    """The statistics of some labels: of the Hessian, their rows and columns remain."""
+    taken = np.zeros((len(statistics), count_columns(layout, len(labels))))
+    width, new_width = pad(k), pad(len(labels))
+    taken[:, : len(labels)] = statistics[:, labels]
+    i, j = np.tril_indices(len(labels))
+    section = labels[i] * (labels[i] + 1) // 2 + labels[j] if layout == DENSE else labels
+    for s in range(1, 2 if layout == DENSE else statistics.shape[1] // width):
+        taken[:, s * new_width : s * new_width + len(section)] = statistics[:, s * width + section]
+    return taken
+
+
+# --- Smaller models ---------------------------------------------------------------------------------------------------
+
+
+def compact(model: Model) -> Model:
+    """A copy of a fitted model with fewer rules and conditions that gives the same scores, but for rounding.
+
+    Of several conditions on a feature only the tightest remain. Rules with the same body become one, in the place of
+    the first, with its coverage; their heads and gains are added. Rules that cannot cover anything, or whose scores are
+    all zero, are dropped.
+    """
+    check_is_fitted(model, "rules_")
+    rules = model.rules_
+    merged: dict[frozenset[Condition], Rule] = {}
+    for rule in rules:
+        body = _tighten(rule.body)
+        if body is not None:
+            same = merged.get(frozenset(body))
+            merged[frozenset(body)] = replace(rule, body=body) if same is None else _add(same, rule)
+    kept = [rule for rule in merged.values() if any(rule.scores)] or list(merged.values())[:1]
+    return _store(model, _collect(kept, rules) if kept else rules[:1])  # one remains, though it says nothing
+
+
+def _tighten(body: Sequence[Condition]) -> tuple[Condition, ...] | None:
+    """The conditions that imply the others; None if no example can meet them all."""
+    by_test: dict[tuple[int, str], list[Any]] = {}
+    for c in body:
+        by_test.setdefault((c.feature, c.operator), []).append(c.value)
+    tight: dict[Condition, None] = {}
+    for c in body:
+        upper, lower, equal, unequal = (by_test.get((c.feature, operator), []) for operator in ("<=", ">", "==", "!="))
+        if (upper and lower and min(upper) <= max(lower)) or len(set(equal)) > 1 or set(equal) & set(unequal):
+            return None
+        if c.operator == "!=" and equal:
+            continue
+        tightest = {"<=": min, ">": max}.get(c.operator)
+        tight[c if tightest is None else replace(c, value=tightest(by_test[c.feature, c.operator]))] = None
+    return tuple(tight)
+
+
+def _add(rule: Rule, other: Rule) -> Rule:
+    """A rule with the heads of two."""
+    names = dict(zip((*rule.labels, *other.labels), (*rule.label_names, *other.label_names), strict=True))
+    scores = dict.fromkeys(sorted(names), 0.0)
+    for one in (rule, other):
+        for label, score in zip(one.labels, one.scores, strict=True):
+            scores[label] += score
+    return replace(
+        rule,
+        labels=tuple(scores),
+        scores=tuple(scores.values()),
+        label_names=tuple(names[label] for label in scores),
+        gain=rule.gain + other.gain,
+    )
+
+
+class SizePoint(NamedTuple):
+    """A point of the loss-against-size curve: mean losses of a model with so many of its rules."""
+
+    n_rules: int
+    loss_of_first: float  # of the rules in their order
+    loss_of_largest: float  # of those with the largest gains, the default rule always among them
+
+
+def size_curve(model: RuleEstimator, X: Any, y: Any, sample_weight: Any = None) -> list[SizePoint]:
+    """How the model's loss on some data falls with its size, at 1, 2, 5, 10, 20, 50, ... and all rules.
+
+    ``pandas.DataFrame(size_curve(model, X, y))`` is a table of it. Rules inserted by hand have no gain until their
+    heads are refitted.
+    """
+    examples = _read(model, X, y, sample_weight)
+    rules = model.rules_
+    steps = (digit * 10**power for power, digit in product(range(len(str(len(rules)))), (1, 2, 5)))
+    sizes = [*(n for n in steps if n < len(rules)), len(rules)]
+    is_default = (np.arange(len(rules)) == 0) & (np.diff(rules.condition_offsets) == 0)
+    largest_first = np.lexsort((-rules.gain, ~is_default))
+    curves = [_find_losses(model, chosen, examples, sizes) for chosen in (rules, rules[largest_first])]
+    return [SizePoint(*point) for point in zip(sizes, *curves, strict=True)]
+
+
+def _find_losses(model: RuleEstimator, rules: RuleEnsemble, examples: Examples, sizes: Sequence[int]) -> list[float]:
+    """The mean loss of the first rules, at each size."""
+    validation = validate_by_loss(examples, find_loss(model.loss), model._sign(examples.Y))
+    for first, last in pairwise([0, *sizes]):
+        validation.add(rules[first:last])
+    return [-point.score for point in validation.curve]

@@ -1,0 +1,607 @@
+"""Edited models: rules survive being written and read, heads being refitted, and scores being compacted."""
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+from pyboomer import BoomerClassifier, BoomerRegressor, Loss, load_model
+from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules, size_curve
+from pyboomer.losses import BUILT_IN, dense_hessians, find_loss
+from pyboomer.parsing import write_rule
+from pyboomer.rules import OPERATORS, Condition, Rule, RuleEnsemble
+
+ROOT = Path(__file__).parent.parent
+RNG = np.random.default_rng(8)
+X = np.column_stack([RNG.normal(size=(200, 4)), RNG.integers(0, 4, size=(200, 2))])
+X[RNG.random(X.shape) < 0.05] = np.nan
+Y = (np.nan_to_num(X[:, [0, 1, 5]]) + RNG.normal(size=(200, 3)) > 0).astype(float)
+OTHER_X, OTHER_Y = X[100:][::-1].copy(), 1 - Y[:100]
+HOLES = np.where(RNG.random(Y.shape) < 0.2, np.nan, Y)
+WEIGHT = RNG.integers(0, 4, size=200) * 0.5
+
+BEACH = RuleEnsemble.from_rules(
+    [Rule((), (0, 1), (-1.2, -0.9), ("beach", "urban"), 150.0)],
+    feature_names=("at1", "at7", "weather", "rooms"),
+    label_names=("beach", "urban"),
+    categories={2: ("fog", "rain", "sunny"), 3: (1, 2, 3)},
+)
+
+
+def conditions_of(rule: Rule) -> list[tuple[str, str, Any]]:
+    return [(c.name, c.operator, c.value) for c in rule.body]
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_is_read_as_people_write_it() -> None:
+    rule = Rule.parse("IF 0.2 < x <= 0.7 AND weather == sunny AND y != 3 THEN beach +0.5, urban -0.4")
+    assert conditions_of(rule) == [("x", ">", 0.2), ("x", "<=", 0.7), ("weather", "==", "sunny"), ("y", "!=", 3)]
+    assert rule.head == {"beach": 0.5, "urban": -0.4}
+    assert str(rule) == "IF 0.2 < x <= 0.7 AND weather == sunny AND y != 3 THEN beach +0.5, urban -0.4"
+
+
+def test_a_default_rule_has_no_conditions() -> None:
+    rule = Rule.parse("DEFAULT beach -1.2")
+    assert rule.body == ()
+    assert rule.head == {"beach": -1.2}
+    assert Rule.parse("DEFAULT nothing").head == {}
+    assert Rule.parse("DEFAULT nothing +1").head == {"nothing": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x<=3", [("x", "<=", 3.0)]),
+        ("x>-.5e-3", [("x", ">", -0.0005)]),
+        ("  long name  >  4. ", [("long name", ">", 4.0)]),
+        ("1<x", [("x", ">", 1.0)]),
+        ("1<x<=2", [("x", ">", 1.0), ("x", "<=", 2.0)]),
+        ("3 <= 5", [("3", "<=", 5.0)]),
+        ("color=red <= 0.5", [("color=red", "<=", 0.5)]),
+        ("rock and roll, then <= 1", [("rock and roll, then", "<=", 1.0)]),
+        ('5" pipe <= 1', [('5" pipe', "<=", 1.0)]),
+        ('"a AND b"<=1', [("a AND b", "<=", 1.0)]),
+        (r'1 <"x <= \"\\ THEN"<= 2', [('x <= "\\ THEN', ">", 1.0), ('x <= "\\ THEN', "<=", 2.0)]),
+        ("income == <=50K", [("income", "==", "<=50K")]),
+        ("income!=>50K", [("income", "!=", ">50K")]),
+        ('a == ""', [("a", "==", "")]),
+        ("a == 007 AND b == -1.5 AND c == nan", [("a", "==", "007"), ("b", "==", -1.5), ("c", "==", "nan")]),
+        ('a == "3" AND b == True', [("a", "==", "3"), ("b", "==", "True")]),
+    ],
+)
+def test_conditions_are_told_from_names(text: str, expected: list[tuple[str, str, Any]]) -> None:
+    rule = Rule.parse(f"IF {text} THEN y +1")
+    assert conditions_of(rule) == expected
+    assert [type(c.value) for c in rule.body] == [type(value) for _, _, value in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("beach +0.5", {"beach": 0.5}),
+        ("beach+0.5,urban-.4", {"beach": 0.5, "urban": -0.4}),
+        ("beach 0.5, urban - 2", {"beach": 0.5, "urban": -2.0}),
+        ("big city +1e+06, y 1 -1e-05", {"big city": 1e6, "y 1": -1e-5}),
+        ("-1 +2, t-1 -2, x1e-5", {"-1": 2.0, "t-1": -2.0, "x1e": -5.0}),
+        ('"a, b" +1, "+1"+2, "" 3', {"a, b": 1.0, "+1": 2.0, "": 3.0}),
+        ("THEN AND x <= 3 +1", {"THEN AND x <= 3": 1.0}),
+        ('a "b +1, c" +2', {'a "b': 1.0, 'c"': 2.0}),
+    ],
+)
+def test_scores_are_told_from_labels(text: str, expected: dict[str, float]) -> None:
+    assert Rule.parse(f"IF x <= 1 THEN {text}").head == expected
+    assert Rule.parse(f"DEFAULT {text}").head == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "place"),
+    [
+        ("", "a rule starts with IF or DEFAULT", ""),
+        ("if x <= 3 THEN y +1", "a rule starts with IF or DEFAULT", "if x"),
+        ("IFx <= 3 THEN y +1", "a rule starts with IF or DEFAULT", "IFx"),
+        ("IF x <= 3 then y +1", "THEN is missing", ""),
+        ("IF THEN y +1", "a condition is missing", "THEN"),
+        ("IF x <= 3 AND THEN y +1", "a condition is missing", "THEN"),
+        ("IF x = 3 THEN y +1", "expected a condition", "x = 3"),
+        ("IF x < 3 THEN y +1", "a condition reads x <= 1, x > 1, 1 < x <= 2, x == a or x != a", "x < 3"),
+        ("IF x >= 3 THEN y +1", "a condition reads", "x >= 3"),
+        ("IF a <= b > 3 THEN y +1", "a condition reads", "a <= b"),
+        ("IF x <= three THEN y +1", "expected a number, got 'three'", "three"),
+        ("IF x <= nan THEN y +1", "expected a number, got 'nan'", "nan"),
+        ("IF x > THEN y +1", "a number is missing", "THEN"),
+        ("IF x <= 1e999 THEN y +1", "the number is too large", "1e999"),
+        ("IF <= 3 THEN y +1", "a feature is missing", "<= 3"),
+        ("IF x == THEN y +1", "a category is missing", "THEN"),
+        ('IF "x <= 3 THEN y +1', "the quotes of a feature must enclose all of it", '"x <='),
+        ('IF "x" y <= 3 THEN y +1', "the quotes of a feature must enclose all of it", '"x" y'),
+        ("IF x <= 3 THEN", "a label is missing", ""),
+        ("IF x <= 3 THEN a +1,", "a label is missing", ""),
+        ("IF x <= 3 THEN +1", "a label is missing", "+1"),
+        ("IF x <= 3 THEN beach", "a score is missing behind the label", "beach"),
+        ("IF x <= 3 THEN y05", "a score is missing behind the label", "y05"),
+        ("DEFAULT a +1, b +inf", "a score is missing behind the label", "b +inf"),
+        ("DEFAULT a +1, b -1, a +2", "label 'a' has a score already", "a +2"),
+        ("DEFAULT a +1, b -1 (+3 more)", "some labels were left out here", "b -1"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(text: str, fault: str, place: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(fault)) as error:
+        Rule.parse(text)
+    message, shown, caret = str(error.value).rsplit("\n", 2)
+    assert shown == text
+    assert text[len(caret) - 1 :].startswith(place)
+    assert f"at character {len(caret)} of" in message
+    if not place:
+        assert len(caret) == len(text) + 1
+
+
+def test_only_text_is_read() -> None:
+    with pytest.raises(TypeError, match="a rule is read from text, got int"):
+        Rule.parse(3)  # type: ignore[arg-type]
+
+
+finite = st.floats(-1e300, 1e300)  # the largest of all are rounded up to infinity when printed
+any_names = st.one_of(st.text(max_size=8), st.sampled_from(['"', "\\", "a AND b", "THEN", "x <= 3", "a, b", "1", "+1"]))
+plain_names = st.from_regex(r"[a-z][\w-]{0,3}(?:=\w)?(?: [a-z]\w{0,3})?", fullmatch=True)
+
+
+@st.composite
+def rules_of(draw: st.DrawFn, names: st.SearchStrategy[str]) -> Rule:
+    body = []
+    features = draw(st.lists(names, max_size=4, unique=True))
+    for feature in draw(st.lists(st.sampled_from(range(len(features))), max_size=5)) if features else []:
+        operator = draw(st.sampled_from(OPERATORS[2:] if feature % 2 else OPERATORS[:2]))
+        value = draw(st.one_of(names, st.integers(-(10**15), 10**15), finite) if feature % 2 else finite)
+        body.append(Condition(feature, operator, value, features[feature]))
+    labels = draw(st.lists(names, max_size=4, unique=True))
+    scores = tuple(draw(finite) for _ in labels)
+    return Rule(tuple(body), tuple(range(len(labels))), scores, tuple(labels))
+
+
+@given(rules_of(any_names))
+def test_any_rule_is_read_just_as_it_was_written(rule: Rule) -> None:
+    again = Rule.parse(write_rule(rule))
+    assert conditions_of(again) == conditions_of(rule)
+    assert [type(c.value) for c in again.body] == [type(c.value) for c in rule.body]
+    assert again.head == rule.head
+    assert write_rule(again) == write_rule(rule)
+
+
+@given(rules_of(plain_names))
+def test_a_printed_rule_reads_as_it_was_printed(rule: Rule) -> None:
+    text = rule.to_text(max_labels=None)
+    again = Rule.parse(text)
+    assert again.to_text(max_labels=None) == text
+    assert again.head == pytest.approx({name: score for name, score in rule.head.items() if score}, rel=5e-3)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for start in ("", "IF ", "DEFAULT ", "IF x <= 1 THEN "):
+        try:
+            Rule.parse(start + text)
+        except ValueError as error:
+            assert re.search("at character [0-9]+ of\n", str(error))  # noqa: PT017
+
+
+# --- Inserting --------------------------------------------------------------------------------------------------------
+
+
+def test_a_written_rule_is_resolved_by_names() -> None:
+    rules = insert_rule(BEACH, Rule.parse("IF rooms != 2 AND weather == rain AND at7 > 1 THEN urban 0.5, beach -1"))
+    inserted = rules[1]
+    assert [(c.feature, c.operator, c.value) for c in inserted.body] == [(3, "!=", 2), (2, "==", "rain"), (1, ">", 1.0)]
+    assert (inserted.labels, inserted.scores, inserted.label_names) == ((0, 1), (-1.0, 0.5), ("beach", "urban"))
+    assert rules[:1] == BEACH
+    assert len(BEACH) == 1
+
+
+@pytest.mark.parametrize(("position", "index"), [(None, 2), (0, 0), (1, 1), (2, 2)])
+def test_a_rule_is_inserted_where_it_is_wanted(position: int | None, index: int) -> None:
+    two = BEACH[[0, 0]]
+    rules = insert_rule(two, Rule.parse("IF at1 <= 3 THEN beach +0.5"), position)
+    assert str(rules[index]) == "IF at1 <= 3 THEN beach +0.5"
+    assert rules[[t for t in range(3) if t != index]] == two
+
+
+@pytest.mark.parametrize("value", [2, 2.0, "2", "2.0", "+2"])
+def test_a_number_is_the_same_category_however_it_is_written(value: Any) -> None:
+    rule = Rule((Condition(-1, "==", value, "rooms"),), (), (), ())
+    assert insert_rule(BEACH, rule)[1].body == (Condition(3, "==", 2, "rooms"),)
+
+
+def test_of_equal_texts_the_category_of_the_same_type_is_meant() -> None:
+    mixed = replace(BEACH, categories={2: (3, "3")})
+    for text, value in ('"3"', "3"), ("3", 3):
+        category = insert_rule(mixed, Rule.parse(f"IF weather == {text} THEN nothing"))[1].body[0].value
+        assert (category, type(category)) == (value, type(value))
+
+
+def test_an_index_decides_between_equal_names() -> None:
+    twins = replace(BEACH, feature_names=("at", "at", "weather", "rooms"))
+    rule = Rule((Condition(1, "<=", 3.0, "at"),), (), (), ())
+    assert insert_rule(twins, rule)[1].body[0].feature == 1
+    with pytest.raises(ValueError, match="there are several features named 'at'"):
+        insert_rule(twins, Rule.parse("IF at <= 3 THEN nothing"))
+
+
+def test_a_rule_of_another_model_is_found_by_name() -> None:
+    rule = Rule((Condition(0, ">", 3.0, "at7"),), (0,), (1.0,), ("urban",))
+    inserted = insert_rule(BEACH, rule)[1]
+    assert (inserted.body[0].feature, inserted.labels) == (1, (1,))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("IF wether == rain THEN beach +1", "there is no feature 'wether'; did you mean 'weather'?"),
+        ("IF zzz <= 1 THEN beach +1", "there is no feature 'zzz'; there are 'at1', 'at7', 'weather', 'rooms'"),
+        ("IF at1 <= 1 THEN Urban +1", "there is no label 'Urban'; did you mean 'urban'?"),
+        ("IF weather == suny THEN beach +1", "feature 'weather' has no category 'suny'; did you mean 'sunny'?"),
+        ("IF rooms == 7 THEN beach +1", "feature 'rooms' has no category '7'; there are '1', '2', '3'"),
+        ("IF weather <= 1 THEN beach +1", "weather <= 1: feature 'weather' is nominal and tested by == or !="),
+        ("IF at1 == 1 THEN beach +1", "at1 == 1: feature 'at1' is numeric and tested by <= or >"),
+    ],
+)
+def test_what_a_rule_names_must_be_there(text: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(fault)):
+        insert_rule(BEACH, Rule.parse(text))
+
+
+def test_a_position_or_a_head_that_is_wrong_is_refused() -> None:
+    rule = Rule.parse("DEFAULT beach +1")
+    with pytest.raises(ValueError, match="position must be from 0 to 1, the number of rules, got 2"):
+        insert_rule(BEACH, rule, 2)
+    twice = Rule((), (-1, -1), (1.0, 2.0), ("beach", "beach"))
+    with pytest.raises(ValueError, match="a label may have one score only, got beach"):
+        insert_rule(BEACH, twice)
+
+
+# --- Models with other rules ------------------------------------------------------------------------------------------
+
+VARIANTS: dict[str, Any] = {
+    f"{name}, {head}": BoomerClassifier(name, head=head)
+    for name in ("label-wise-logistic", "example-wise-logistic")
+    for head in ("single", "multi")
+} | {"regressor": BoomerRegressor(), "regressor, single": BoomerRegressor(head="single")}
+
+
+def user_loss(shape: str) -> Loss:
+    """The example-wise logistic loss in another shape; the label-wise one, if that is to be diagonal."""
+    built_in = BUILT_IN["label-wise-logistic" if shape == "diagonal" else "example-wise-logistic"]
+
+    def derivatives(*arguments: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        g, *curvature = built_in.derivatives(*arguments)
+        return (g, dense_hessians(built_in.shape, tuple(curvature))) if shape == "dense" else (g, *curvature)
+
+    return Loss(f"own, {shape}", shape, built_in.value, derivatives, weighted=True)
+
+
+OWN: dict[str, Any] = {
+    f"own {shape}, {head}": BoomerClassifier(user_loss(shape), head=head)
+    for shape in ("diagonal", "diagonal-minus-outer", "dense")
+    for head in ("single", "multi")
+}
+each_variant = pytest.mark.parametrize("estimator", VARIANTS.values(), ids=VARIANTS)
+each_model = pytest.mark.parametrize("estimator", (VARIANTS | OWN).values(), ids=VARIANTS | OWN)
+
+
+def fit(estimator: Any, X: Any = X, Y: Any = Y, sample_weight: Any = None, n_rules: int = 30, **options: Any) -> Any:
+    # the very loss, rather than the copy that sklearn's clone would make of it
+    options = {"categorical_features": [4, 5], "random_state": 1, "n_rules": n_rules, **options}
+    model = type(estimator)(**estimator.get_params()).set_params(**options)
+    return model.fit(X, Y, sample_weight)
+
+
+def scores_of(model: Any, X: Any) -> NDArray[np.float64]:
+    return np.asarray(model._last_scores(X))
+
+
+@each_variant
+def test_a_model_with_other_rules_leaves_the_first_one_alone(estimator: Any, tmp_path: Path) -> None:
+    model = fit(estimator, n_rules=20)
+    before, scores, facts = model.rules_, scores_of(model, X), dict(model.training_facts_)
+    edited = replace_rules(model, model.rules_[[0, 5, 3]])
+    assert [str(rule) for rule in edited.rules_] == [str(before[t]) for t in (0, 5, 3)]
+    assert (model.rules_, model.training_facts_) == (before, facts)
+    np.testing.assert_array_equal(scores_of(model, X), scores)
+
+    assert type(edited) is type(model)
+    assert edited.get_params() == model.get_params()
+    assert edited.training_facts_ == facts | {"rules": 3, "loss": None, "edited": True}
+    edited.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.rules_ == edited.rules_
+    assert loaded.training_facts_ == edited.training_facts_
+    np.testing.assert_array_equal(loaded.predict(X), edited.predict(X))
+
+
+def test_an_inserted_rule_adds_its_scores() -> None:
+    model = fit(BoomerClassifier())
+    edited = replace_rules(model, insert_rule(model.rules_, Rule.parse("IF x0 <= 0 AND x4 == 2 THEN y1 +0.5"), 1))
+    covered = (X[:, 0] <= 0) & (X[:, 4] == 2)
+    assert covered.any()
+    difference = edited.decision_function(X) - model.decision_function(X)
+    np.testing.assert_allclose(difference, np.outer(covered, [0, 0.5, 0]), atol=1e-12)
+
+
+def test_the_curve_of_other_rules_is_not_kept() -> None:
+    model = BoomerClassifier(n_rules=20, early_stopping=True, random_state=1).fit(X, Y)
+    assert hasattr(model, "validation_curve_")
+    assert not hasattr(compact(model), "validation_curve_")
+
+
+def test_a_calibration_stays_as_long_as_the_scores() -> None:
+    model = fit(BoomerClassifier(), calibration="isotonic", n_rules=10)
+    assert model.calibration_ is not None
+    np.testing.assert_allclose(compact(model).predict_proba(X), model.predict_proba(X))
+    for edited in replace_rules(model, model.rules_[:5]), refit_heads(model, X, Y):
+        assert edited.calibration_ is None
+        np.testing.assert_allclose(edited.predict_proba(X), 1 / (1 + np.exp(-scores_of(edited, X))))
+    assert model.calibration_ is not None
+
+
+def test_rules_of_another_kind_are_refused() -> None:
+    model = fit(BoomerClassifier())
+    for rules, fault in (
+        (model.rules_[:0], "a model must have at least one rule"),
+        (replace(model.rules_, feature_names=tuple("abcdef")), "the rules must have the feature_names of the model"),
+        (replace(model.rules_, label_names=tuple("abc")), "the rules must have the label_names of the model"),
+        (fit(BoomerClassifier(), np.round(X)).rules_[:1], None),
+    ):
+        if fault is None:
+            assert replace_rules(model, rules).rules_ == rules
+        else:
+            with pytest.raises(ValueError, match=fault):
+                replace_rules(model, rules)
+    renamed = {f: tuple(f"c{v}" for v in values) for f, values in model.rules_.categories.items()}
+    with pytest.raises(ValueError, match="the rules must have the categories of the model"):
+        replace_rules(model, replace(model.rules_, categories=renamed))
+    with pytest.raises(TypeError, match="rules must be a RuleEnsemble, got list"):
+        replace_rules(model, list(model.rules_))  # type: ignore[arg-type]
+    with pytest.raises(NotFittedError):
+        replace_rules(BoomerClassifier(), model.rules_)
+
+
+# --- Refitting --------------------------------------------------------------------------------------------------------
+
+LABEL_WEIGHT = RNG.integers(0, 3, size=Y.shape) * 0.75
+DATA: dict[str, Any] = {
+    "plain": (X, Y),
+    "unknown labels": (X, HOLES),
+    "weights": (X, Y, WEIGHT),
+    "weights per label": (X, Y, LABEL_WEIGHT),
+    "weights and unknown labels": (X, HOLES, WEIGHT),
+    "sparse": (sp.csr_array(np.where(np.abs(X) < 0.5, 0, X)), Y),
+}
+
+
+def assert_same_facts(rules: RuleEnsemble, expected: RuleEnsemble, rtol: float = 1e-9) -> None:
+    np.testing.assert_array_equal(rules.condition_values, expected.condition_values)
+    np.testing.assert_allclose(rules.head_matrix(), expected.head_matrix(), rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(rules.gain, expected.gain, rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(rules.coverage, expected.coverage)
+
+
+@each_model
+@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+def test_refitting_on_the_training_data_gives_the_same_heads(estimator: Any, data: Any) -> None:
+    model = fit(estimator, *data)
+    edited = refit_heads(model, *data)
+    assert_same_facts(edited.rules_, model.rules_)
+    assert edited.training_facts_["loss"] == pytest.approx(model.training_facts_["loss"])
+    assert edited.training_facts_["examples"] == model.training_facts_["examples"]
+    np.testing.assert_allclose(edited.predict(X), model.predict(X), rtol=1e-9)
+
+
+def test_refitting_with_bins_and_without_l2_gives_the_same_heads() -> None:
+    for options in ({"max_bins": 8}, {"l2": 0.0, "learning_rate": 0.05}, {"bootstrap": False}):
+        model = fit(BoomerClassifier(), **options)
+        assert_same_facts(refit_heads(model, X, Y).rules_, model.rules_)
+
+
+def test_refitting_works_for_classes_text_and_one_target() -> None:
+    frame = pd.DataFrame({"size": X[:, 0], "kind": np.array(list("abcd"))[np.nan_to_num(X[:, 4]).astype(int)]})
+    for estimator, y in (
+        (BoomerClassifier(), np.array(["no", "yes"])[Y[:, 0].astype(int)]),
+        (BoomerClassifier(), np.nan_to_num(X[:, 5]).astype(int)),
+        (BoomerRegressor(), Y[:, 0] * 1e6),
+    ):
+        model = fit(estimator, frame, y, categorical_features=None)
+        edited = refit_heads(model, frame, y)
+        assert_same_facts(edited.rules_, model.rules_)
+        np.testing.assert_array_equal(edited.predict(frame[:9]).dtype, model.predict(frame[:9]).dtype)
+        refit_heads(model, frame[:50], y[:50])
+
+
+@each_model
+def test_refitting_on_other_data_never_raises_the_loss(estimator: Any) -> None:
+    model = fit(estimator, learning_rate=0.05)
+    edited = refit_heads(model, OTHER_X, OTHER_Y)
+    loss = find_loss(model.loss)
+    truth = OTHER_Y if loss.name == "squared-error" else 2 * OTHER_Y - 1
+    losses = [loss.value(truth, scores).mean() for scores in edited._staged_scores(OTHER_X, None)]
+    assert all(b <= a + 1e-12 for a, b in pairwise(losses))
+    assert losses[-1] < losses[0]
+    assert losses[-1] < loss.value(truth, scores_of(model, OTHER_X)).mean()
+    assert edited.training_facts_["loss"] == pytest.approx(losses[-1])
+    np.testing.assert_array_equal(edited.rules_.head_labels, model.rules_.head_labels)
+    assert edited.training_facts_["edited"] is True
+
+
+def test_the_known_label_vectors_are_those_of_the_data() -> None:
+    edited = refit_heads(fit(BoomerClassifier()), X[:3], Y[:3])
+    assert {tuple(v) for v in edited.label_vectors_} == {tuple(y) for y in Y[:3]}
+
+
+@pytest.mark.parametrize("shape", ["built-in", "diagonal", "diagonal-minus-outer", "dense"])
+def test_a_head_of_some_labels_is_the_newton_step_for_them(shape: str) -> None:
+    loss = BUILT_IN["example-wise-logistic"] if shape == "built-in" else user_loss(shape)
+    model = fit(BoomerClassifier("example-wise-logistic" if shape == "built-in" else loss), n_rules=2)
+    rules = insert_rule(model.rules_[:1], Rule.parse("IF x0 > 0 THEN y2 +9, y0 +9"))
+    refitted = refit_heads(replace_rules(model, rules), X, Y, WEIGHT).rules_
+    covered = X[:, 0] > 0
+    F = np.tile(refitted.head_matrix()[0], (covered.sum(), 1))
+    g, *curvature = loss.derivatives(2 * Y[covered] - 1, F)
+    weight = WEIGHT[covered]
+    A = np.einsum("n,nij->ij", weight, dense_hessians(loss.shape, tuple(curvature)))[np.ix_([0, 2], [0, 2])] + np.eye(2)
+    step = np.linalg.solve(A, -(weight @ g)[[0, 2]])
+    np.testing.assert_allclose(refitted[1].scores, model.learning_rate * step, rtol=1e-9)
+    assert refitted.gain[1] == pytest.approx(-0.5 * step @ (weight @ g)[[0, 2]])
+    assert refitted.coverage[1] == weight.sum()
+
+
+def test_a_rule_that_covers_nothing_gets_no_scores() -> None:
+    model = fit(BoomerClassifier())
+    rules = insert_rule(model.rules_, Rule.parse("IF x0 > 1e9 THEN y1 +0.5"))
+    last = refit_heads(replace_rules(model, rules), X, Y).rules_[-1]
+    assert (last.scores, last.coverage, last.gain) == ((0.0,), 0.0, 0.0)
+
+
+def test_data_of_another_form_is_refused() -> None:
+    model = fit(BoomerClassifier())
+    with pytest.raises(ValueError, match="X has 5 features"):
+        refit_heads(model, X[:, :5], Y)
+    with pytest.raises(ValueError, match="Y has 2 labels, but the model was learned from 3"):
+        refit_heads(model, X, Y[:, :2])
+    with pytest.raises(NotFittedError):
+        refit_heads(BoomerClassifier(), X, Y)
+
+
+# --- Compacting -------------------------------------------------------------------------------------------------------
+
+THRESHOLDS = (-1.0, 0.0, 1.0)
+
+
+@st.composite
+def ensembles(draw: st.DrawFn) -> RuleEnsemble:
+    """Rules about two numeric and one nominal feature, so few that bodies repeat."""
+    rules = []
+    for _ in range(draw(st.integers(1, 12))):
+        body = []
+        for feature in draw(st.lists(st.integers(0, 2), max_size=4)):
+            operator = draw(st.sampled_from(OPERATORS[2:] if feature == 2 else OPERATORS[:2]))
+            value = draw(st.sampled_from((0, 1, 5) if feature == 2 else THRESHOLDS))
+            body.append(Condition(feature, operator, value, f"x{feature}"))
+        labels = tuple(sorted(draw(st.sets(st.integers(0, 1)))))
+        scores = tuple(draw(st.sampled_from((0.0, 0.1, -0.1, 1 / 3, 1e3))) for _ in labels)
+        rules.append(Rule(tuple(body), labels, scores, tuple(f"y{k}" for k in labels), 3.0, 0.5))
+    return RuleEnsemble.from_rules(rules, ("x0", "x1", "x2"), ("y0", "y1"), {2: (0, 1, 5)})
+
+
+SMALL = BoomerClassifier(n_rules=1, categorical_features=[2]).fit([[0, 0, 0], [1, 1, 1], [2, 2, 5]], np.eye(3)[:, :2])
+ANYWHERE = np.array([np.nan, *THRESHOLDS, *np.nextafter(THRESHOLDS, 9), -9, 9])
+EVERYTHING = np.array(np.meshgrid(ANYWHERE, ANYWHERE, [0, 1, 5, 7, np.nan])).reshape(3, -1).T
+
+
+@given(ensembles())
+def test_a_compact_model_gives_the_same_scores(rules: RuleEnsemble) -> None:
+    model = replace_rules(SMALL, rules)
+    smaller = compact(model)
+    np.testing.assert_allclose(smaller.decision_function(EVERYTHING), model.decision_function(EVERYTHING), atol=1e-9)
+    assert len(smaller.rules_) <= len(rules)
+    assert compact(smaller).rules_ == smaller.rules_
+    bodies = [frozenset(rule.body) for rule in smaller.rules_]
+    assert len(set(bodies)) == len(bodies)
+    if len(bodies) > 1:
+        assert all(any(rule.scores) for rule in smaller.rules_)
+        assert all(scores_of(replace_rules(model, smaller.rules_[[t]]), EVERYTHING).any() for t in range(len(bodies)))
+
+
+@each_variant
+def test_a_learned_model_becomes_smaller(estimator: Any, tmp_path: Path) -> None:
+    coarse = np.round(X)  # few thresholds, so that bodies repeat
+    model = fit(estimator, coarse, n_rules=300, max_conditions=1)
+    smaller = compact(model)
+    assert len(smaller.rules_) < 150
+    np.testing.assert_allclose(scores_of(smaller, coarse), scores_of(model, coarse), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(smaller.predict(coarse).shape, model.predict(coarse).shape)
+    assert smaller.rules_.gain.sum() == pytest.approx(model.rules_.gain.sum())
+    assert smaller.rules_.coverage[0] == model.rules_.coverage[0]
+    assert smaller.training_facts_["loss"] == model.training_facts_["loss"]
+    assert smaller.training_facts_["rules"] == len(smaller.rules_)
+    smaller.save(tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").rules_ == smaller.rules_
+
+
+def test_bodies_are_merged_by_what_they_mean() -> None:
+    texts = [
+        "DEFAULT y0 -1, y1 +2",
+        "IF x0 <= 1 AND x0 <= 0 AND x2 == 5 AND x2 != 1 THEN y0 +1",
+        "IF x2 == 5 AND x0 <= 0 THEN y1 +2",
+        "IF x1 <= 0 AND x1 > 0 THEN y0 +9",
+        "IF x2 == 5 AND x2 == 1 THEN y0 +9",
+        "IF x2 == 5 AND x2 != 5 THEN y0 +9",
+        "IF x2 != 0 AND x2 != 1 AND x2 != 5 THEN y0 +3",
+        "IF x1 > 0 THEN y0 +0, y1 -0",
+        "IF x1 > 1 THEN y0 +1",
+        "IF x1 > 1 THEN y0 -1",
+        "DEFAULT y0 -1",
+    ]
+    rules = SMALL.rules_[:0]
+    for text in texts:
+        rules = insert_rule(rules, Rule.parse(text))
+    assert [str(rule) for rule in compact(replace_rules(SMALL, rules)).rules_] == [
+        "DEFAULT y0 -2, y1 +2",
+        "IF x0 <= 0 AND x2 == 5 THEN y0 +1, y1 +2",
+        "IF x2 != 0 AND x2 != 1 AND x2 != 5 THEN y0 +3",  # a category that is new meets it
+    ]
+
+
+@pytest.mark.parametrize(
+    "texts", [["DEFAULT y0 +0"], ["DEFAULT y0 +1", "DEFAULT y0 -1"], ["IF x0 <= 0 AND x0 > 0 THEN y0 +1"]]
+)
+def test_a_model_without_effect_keeps_one_rule_without_effect(texts: list[str]) -> None:
+    rules = SMALL.rules_[:0]
+    for text in texts:
+        rules = insert_rule(rules, Rule.parse(text))
+    smaller = compact(replace_rules(SMALL, rules))
+    assert len(smaller.rules_) == 1
+    assert not smaller.decision_function(EVERYTHING).any()
+
+
+# --- Size -------------------------------------------------------------------------------------------------------------
+
+
+@each_model
+def test_the_curve_has_the_losses_of_the_parts(estimator: Any) -> None:
+    model = fit(estimator, X, HOLES, WEIGHT, n_rules=60)
+    curve = size_curve(model, X, HOLES, WEIGHT)
+    assert [point.n_rules for point in curve] == [1, 2, 5, 10, 20, 50, 60]
+    assert curve[-1].loss_of_first == pytest.approx(model.training_facts_["loss"])
+    assert curve[-1].loss_of_largest == pytest.approx(model.training_facts_["loss"])
+    assert curve[0].loss_of_first == curve[0].loss_of_largest
+    by_gain = [0, *(1 + np.argsort(-model.rules_.gain[1:], kind="stable"))]
+    for point in curve:
+        for loss, chosen in (point.loss_of_first, range(point.n_rules)), (point.loss_of_largest, by_gain):
+            part = replace_rules(model, model.rules_[list(chosen)[: point.n_rules]])
+            assert loss == pytest.approx(size_curve(part, X, HOLES, WEIGHT)[-1].loss_of_first)
+    assert curve[1].loss_of_largest <= curve[0].loss_of_largest
+
+
+def test_a_curve_is_a_table() -> None:
+    model = fit(BoomerClassifier(), n_rules=10)
+    frame = pd.DataFrame(size_curve(model, X, Y))
+    assert list(frame) == ["n_rules", "loss_of_first", "loss_of_largest"]
+    assert frame["n_rules"].tolist() == [1, 2, 5, 10]
+    assert frame["loss_of_first"].is_monotonic_decreasing
+
+
+def test_a_curve_without_a_default_rule_goes_by_gain_alone() -> None:
+    model = fit(BoomerClassifier(), n_rules=10)
+    best = int(model.rules_.gain[1:].argmax()) + 1
+    rest = replace_rules(model, model.rules_[1:])
+    expected = size_curve(replace_rules(model, model.rules_[[best]]), X, Y)[0].loss_of_first
+    assert size_curve(rest, X, Y)[0].loss_of_largest == pytest.approx(expected)
