@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pyboomer.features import Categories, Columns, cover_rows, is_sparse, narrow_rows
 from pyboomer.heads import fit_head
+from pyboomer.kernel import kernel
 from pyboomer.losses import Loss
 from pyboomer.rating import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
 from pyboomer.refinement import grow, refine_rule
@@ -58,7 +59,7 @@ def choose_rating(loss: Loss, single: bool, search: str) -> int:
     return RATE_EXACT if search == "exact" or loss.shape == "dense" else RATE_BOUND
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw_sample(settings: Settings, rule: int, sample_weight: Array, weights: Array, rows: NDArray[np.int32]) -> int:
     """Draw the weights that a rule is learned with, and put the examples sampled, of positive weight, first in `rows`.
 
@@ -76,7 +77,7 @@ def _draw_sample(settings: Settings, rule: int, sample_weight: Array, weights: A
     return n_sampled
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cover_all(
     columns: Columns, body: Array, rows: NDArray[np.int32], n_rows: int, n_sampled: int, scratch: NDArray[np.int32]
 ) -> int:
@@ -121,7 +122,7 @@ def learn_rules(
     coverage = np.empty(count)
     gain = np.empty(count)
     body = np.empty((8, 3))
-    weights = np.empty(n + 1)
+    weights = np.empty(n)
     rows = np.empty(n, dtype=np.int32)
     head = np.zeros(scores.shape[1])
     by_sums = settings.rating != RATE_EXACT and settings.layout != OUTER
@@ -130,7 +131,7 @@ def learn_rules(
     n_rows = n
     used = 0
     for t in range(count):
-        n_sampled = _draw_sample(settings, first + t, sample_weight, weights[:n], rows)  # line 5
+        n_sampled = _draw_sample(settings, first + t, sample_weight, weights, rows)  # line 5
         n_rows, size, label, body = refine_rule(  # line 6
             columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
         )
@@ -224,13 +225,13 @@ class Booster:
         # The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2).
         layout = choose_layout(loss, single=False)
         everyone = np.arange(n, dtype=np.int32)
-        statistics = np.zeros((n + 1, count_columns(layout, n_labels)))  # the last row is scratch
+        statistics = np.zeros((n, count_columns(layout, n_labels)))
         write_statistics(loss, layout, self.Y, self.scores, everyone, statistics, n_labels)
         default = np.empty(n_labels)
         gain, _, coverage = fit_head(layout, statistics, everyone, sample_weight, float(l2), False, -1, default)
         self.scores[:, :n_labels] += default
         size = count_columns(self.settings.layout, n_labels)
-        self.statistics = statistics if statistics.shape[1] == size else np.zeros((n + 1, size))
+        self.statistics = statistics if statistics.shape[1] == size else np.zeros((n, size))
         write_statistics(loss, self.settings.layout, self.Y, self.scores, everyone, self.statistics, n_labels)
         self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
         self.chunks = [

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.kernel import kernel
 from pyboomer.simd import count_trailing_zeros
 
 Array = NDArray[np.float64]
@@ -75,13 +75,13 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
     return Columns(start, present, example.ravel(), value.ravel(), np.zeros(n_features), nominal, position, no_codes)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_sparse(columns: Columns) -> bool:
     """Whether only some values of a column are stored."""
     return columns.position.shape[1] == 0 and columns.codes.shape[1] == 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meets(x: float, operator: int, value: float) -> bool:
     """Whether a value meets a condition; a missing one meets none, whichever the operator."""
     if operator == AT_MOST:
@@ -93,59 +93,56 @@ def meets(x: float, operator: int, value: float) -> bool:
     return x != value and x == x
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def collect_column(
     columns: Columns,
     feature: int,
     rows: NDArray[np.int32],
-    n_covered: int,
     weights: Array,
     examples: NDArray[np.int32],
     values: Array,
+    ends: NDArray[np.int32],
     bits: NDArray[np.uint64],
-) -> tuple[int, int, bool]:
-    """Collect a feature of the covered examples, those of positive weight, in ascending order.
+) -> tuple[int, int, int]:
+    """Collect what is stored of a feature for the covered examples, those of positive weight (if X is dense, `rows`).
 
-    `n_covered` is their number; if X is dense, they are the `rows`. `examples`, `values` receive the entries; example
-    N stands for all examples that hold the fill value, if there are any. Behind the present entries follow the examples
-    whose value is missing. `bits` is scratch of zeros, a bit per example. Returns how many entries there are of each
-    kind, and whether some examples hold the fill value.
+    `examples` and `values` receive the entries: ascending those below the fill value (all of them, if X is dense),
+    then descending those above it, then those that are missing. `ends` and `bits` are scratch; `bits` are zeros, one
+    per example. Returns how many entries there are of each kind.
     """
-    n_examples = weights.shape[0] - 1
     start = columns.start[feature]
     end = columns.start[feature + 1]
     middle = start + columns.present[feature]
     if columns.codes.shape[1] > 0:
-        return _collect_codes(columns.codes[feature], rows, examples, values)
-    if columns.position.shape[1] > 0 and 3 * n_covered < n_examples:
+        return _collect_codes(columns.codes[feature], rows, examples, values, ends)
+    if columns.position.shape[1] > 0 and 3 * rows.shape[0] < weights.shape[0]:
         return _collect_few(columns, feature, rows, examples, values, bits)
+    below, above = middle, middle
+    if is_sparse(columns):
+        stored = columns.value[start:middle]
+        below = start + count_below(stored, columns.fill[feature], False)
+        above = start + count_below(stored, columns.fill[feature], True)
     m = 0
-    for e in range(start, middle):  # no branch: every entry is written, and overwritten if it does not count
+    for e in range(start, below):  # no branch: every entry is written, and overwritten if it does not count
         n = columns.example[e]
         examples[m] = n
         values[m] = columns.value[e]
         m += weights[n] > 0.0
-    m_all = m
+    m_below = m
+    for e in range(middle - 1, above - 1, -1):
+        n = columns.example[e]
+        examples[m] = n
+        values[m] = columns.value[e]
+        m += weights[n] > 0.0
+    m_present = m
     for e in range(middle, end):
         n = columns.example[e]
-        examples[m_all] = n
-        m_all += weights[n] > 0.0
-    if m_all == n_covered:
-        return m, m_all - m, False
-    # All others hold the fill value; their place is before the first larger value.
-    fill = columns.fill[feature]
-    slot = 0
-    while slot < m and values[slot] < fill:
-        slot += 1
-    for j in range(m_all, slot, -1):
-        examples[j] = examples[j - 1]
-        values[j] = values[j - 1]
-    examples[slot] = n_examples
-    values[slot] = fill
-    return m + 1, m_all - m, True
+        examples[m] = n
+        m += weights[n] > 0.0
+    return m_below, m_present - m_below, m - m_present
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _collect_few(
     columns: Columns,
     feature: int,
@@ -153,7 +150,7 @@ def _collect_few(
     examples: NDArray[np.int32],
     values: Array,
     bits: NDArray[np.uint64],
-) -> tuple[int, int, bool]:
+) -> tuple[int, int, int]:
     """`collect_column` for a dense column and few examples: mark their places, then read the marks."""
     one = np.uint64(1)
     for r in range(rows.shape[0]):
@@ -173,15 +170,20 @@ def _collect_few(
             values[m_all] = columns.value[start + p]
             m += p < present
             m_all += 1
-    return m, m_all - m, False
+    return m, 0, m_all - m
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _collect_codes(
-    codes: NDArray[np.uint8], rows: NDArray[np.int32], examples: NDArray[np.int32], values: Array
-) -> tuple[int, int, bool]:
+    codes: NDArray[np.uint8],
+    rows: NDArray[np.int32],
+    examples: NDArray[np.int32],
+    values: Array,
+    starts: NDArray[np.int32],
+) -> tuple[int, int, int]:
     """`collect_column` for a binned column: sort by counting."""
-    starts = np.zeros(257, dtype=np.int64)
+    for b in range(257):
+        starts[b] = 0
     for r in range(rows.shape[0]):
         starts[np.int64(codes[rows[r]]) + 1] += 1
     n_missing = starts[MISSING + 1]
@@ -192,10 +194,10 @@ def _collect_codes(
         examples[starts[code]] = rows[r]
         values[starts[code]] = code
         starts[code] += 1
-    return rows.shape[0] - n_missing, n_missing, False
+    return rows.shape[0] - n_missing, 0, n_missing
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_below(ascending: Array, value: float, or_equal: bool) -> int:
     """How many of some ascending values are below a value, or at most equal to it."""
     low, high = 0, ascending.shape[0]
@@ -208,7 +210,7 @@ def count_below(ascending: Array, value: float, or_equal: bool) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def narrow_rows(
     columns: Columns, feature: int, operator: int, value: float, rows: NDArray[np.int32], dropped: NDArray[np.int32]
 ) -> int:
@@ -245,7 +247,7 @@ def narrow_rows(
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDArray[np.int32]) -> int:
     """Find the examples that a body covers, by looking at the stored values of sparse features only.
 
@@ -340,7 +342,7 @@ def _list_categories(categories: Categories) -> tuple[NDArray[np.int64], NDArray
     return features, offsets, np.array([v for values in categories.values() for v in values], dtype=np.float64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _encode_entries(
     features: NDArray[np.int64], offsets: NDArray[np.int64], values: Array, indptr: NDArray[np.int64], data: Array
 ) -> None:

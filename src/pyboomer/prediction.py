@@ -20,6 +20,7 @@ from scipy.special import expit, softmax
 
 from pyboomer.features import ABOVE, AT_MOST, EQUAL, Matrix, encode, find_fill, meets
 from pyboomer.heads import TIE
+from pyboomer.kernel import kernel
 from pyboomer.losses import Loss, example_wise_logistic
 from pyboomer.rules import RuleEnsemble
 from pyboomer.simd import LANES, at_most, count_trailing_zeros, equal, load, splat
@@ -45,7 +46,7 @@ class FlatRules(NamedTuple):
     head_scores: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_present(block: Array, feature: int) -> np.uint64:
     """Which of the 64 examples of a block have a value: a bit for each."""
     present = np.uint64(0)
@@ -55,7 +56,7 @@ def _find_present(block: Array, feature: int) -> np.uint64:
     return present
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _meet(block: Array, feature: int, operator: int, value: float, present: np.uint64) -> np.uint64:
     """Which of the 64 examples of a block meet a condition: a bit for each. A missing value meets none."""
     limit = splat(value)
@@ -71,7 +72,7 @@ def _meet(block: Array, feature: int, operator: int, value: float, present: np.u
     return (met ^ negated) & present
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _score_block(
     block: Array, present: NDArray[np.uint64], varied: NDArray[np.bool_], n_rows: int, rules: FlatRules, scores: Array
 ) -> None:
@@ -148,7 +149,7 @@ def _score_sparse(
                 varied[indices[e]] = False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _order_conditions(
     offsets: NDArray[np.int64],
     features: NDArray[np.int32],

@@ -13,33 +13,35 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.kernel import kernel
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
     return z ^ (z >> _S31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _start_stream(seed: int, rule: int, step: int) -> np.uint64:
     z = _mix(np.uint64(seed) + _GOLDEN)
     z = _mix(z + np.uint64(rule) * _GOLDEN)
     return _mix(z + np.uint64(step) * _GOLDEN)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _below(z: np.uint64, n: int) -> int:
     """Turn 64 random bits into an integer from 0 to n - 1."""
     return int(np.float64(_mix(z) >> _S11) * 2.0**-53 * n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_bootstrap(seed: int, rule: int, counts: NDArray[np.float64]) -> None:
     """Draw N of N examples with replacement; `counts` receives how often each was drawn (Alg. 1, line 5)."""
     n = counts.shape[0]

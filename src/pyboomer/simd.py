@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
+
+from pyboomer.kernel import kernel
 
 LANES = 8
 _FLAGS = ("contract", "nsz")  # products may be fused with sums; NaN and infinity keep their meaning
@@ -230,7 +232,7 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def exp(x: Any) -> Any:
     """The exponential of each number, for numbers up to 0; exact to about one unit in the last place.
 

@@ -18,9 +18,9 @@ all statistics there 0.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.kernel import kernel
 from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic
 from pyboomer.simd import LANES, exp, larger, largest, load, splat, store, total, where_above
 
@@ -33,7 +33,7 @@ BLOCK = 256  # examples whose statistics stay in the cache while more than one t
 LABEL_WISE, EXAMPLE_WISE, USER_DEFINED = range(3)  # which compiled update serves the loss
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pad(k: int) -> int:
     """The width of a section for k numbers."""
     return -(-k // LANES) * LANES
@@ -48,7 +48,7 @@ def choose_layout(loss: Loss, single: bool) -> int:
     return OUTER_GRADIENT if loss is example_wise_logistic else OUTER
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_columns(layout: int, n_labels: int) -> int:
     """The length of a row of statistics, or of sums of them."""
     if layout == DENSE:
@@ -85,7 +85,7 @@ def write_statistics(loss: Loss, layout: int, Y: Signs, scores: Array, rows: Row
             statistics[rows, 2 * width : 2 * width + k] = curvature[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def update_statistics(
     update: int, layout: int, Y: Signs, scores: Array, rows: Rows, statistics: Array, first: int, last: int
 ) -> None:
@@ -128,7 +128,7 @@ def update_statistics(
                 store(statistics, n * size + width + k, p * (1.0 - p) if layout == DIAGONAL else p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
     """Add a rule's head to the scores of the examples it covers; labels `first` to `last` - 1, whole vectors."""
     width = scores.shape[1]
@@ -139,7 +139,7 @@ def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last:
             store(scores, position, load(scores, position) + change)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sum_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
     """Sum the statistics of the covered examples (Alg. 2, line 1); returns the sum of their weights."""
     size = sums.shape[0]
@@ -159,7 +159,7 @@ def sum_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> floa
     return weight
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sum_hessians(layout: int, n_labels: int, statistics: Array, rows: Rows, weights: Array, A: Array) -> None:
     """Sum the Hessians diag(a_n) - b_n b_n^T of the covered examples: the lower triangle, in rows of whole vectors."""
     size = statistics.shape[1]
