@@ -127,7 +127,7 @@ def learn_rules(
     head = np.zeros(scores.shape[1])
     by_sums = settings.rating != RATE_EXACT and settings.layout != OUTER
     n_histograms = settings.n_drawn_features if columns.codes.shape[1] > 0 and by_sums else 0
-    workspace = make_workspace(n, settings.layout, n_labels, settings.rating, n_histograms)
+    workspace = make_workspace(n, columns.nominal.shape[0], n_histograms, settings)
     n_rows = n
     used = 0
     for t in range(count):

@@ -11,6 +11,7 @@ A nominal feature holds category codes: the position of a category among the sor
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,14 +53,16 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
     if sp.issparse(X):
         X = encode(X.tocsc(), categories)
         fill = find_fill(n_features, categories)
-        column = np.repeat(np.arange(n_features), np.diff(X.indptr))
-        order = np.lexsort((X.data, column))  # NaN sorts last
-        value = np.ascontiguousarray(X.data[order], dtype=np.float64)
-        missing = np.bincount(column, weights=np.isnan(X.data), minlength=n_features).astype(np.int64)
         start = X.indptr.astype(np.int64)
-        example = X.indices[order].astype(np.int32)
+        value, example = X.data.astype(np.float64), X.indices.astype(np.int32)
+        missing = np.isnan(value)
+        column = np.repeat(np.arange(n_features), np.diff(start))
+        if not ((value[:-1] <= value[1:]) | (column[:-1] < column[1:])).all():  # indicators are in order already
+            order = np.lexsort((value, column))  # NaN sorts last
+            value, example = value[order], example[order]
+        present = np.diff(start) - np.bincount(column[missing], minlength=n_features)
         nowhere = np.empty((n_features, 0), dtype=np.int32)
-        return Columns(start, np.diff(start) - missing, example, value, fill, nominal, nowhere, no_codes)
+        return Columns(start, present, example, value, fill, nominal, nowhere, no_codes)
     example = np.empty((n_features, n), dtype=np.int32)
     position = np.empty((n_features, n), dtype=np.int32)
     value = np.empty((n_features, n))
@@ -276,27 +279,37 @@ def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDAr
 
 
 def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:
-    """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one, in CSC, among them)."""
+    """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one among them)."""
     categories: dict[int, tuple[Any, ...]] = {}
+    if not nominal.any():
+        return categories
     if sp.issparse(X):
         # Most sparse nominal features are indicators: one value besides 0, found for all columns at once.
+        X = X.tocsc()
         counts = np.diff(X.indptr)
         smallest, largest = np.zeros(len(counts)), np.zeros(len(counts))
         if len(X.data):
             smallest[counts > 0] = np.minimum.reduceat(X.data, X.indptr[:-1][counts > 0])
             largest[counts > 0] = np.maximum.reduceat(X.data, X.indptr[:-1][counts > 0])
-        indicator = ((smallest == largest) & (counts < X.shape[0])).tolist()
-        one = smallest.tolist()
+        indicator = nominal & (smallest == largest) & (counts < X.shape[0])
+        pairs = {one: _list_values({0.0, one}) for one in set(smallest[indicator].tolist())}
+        features = np.flatnonzero(indicator).tolist()
+        categories.update(zip(features, map(pairs.__getitem__, smallest[indicator].tolist()), strict=True))
+        nominal = nominal & ~indicator
     for feature in np.flatnonzero(nominal).tolist():
-        if not sp.issparse(X):
-            values = set(X[:, feature].tolist())
-        elif indicator[feature]:
-            values = {0.0, one[feature]}
+        if sp.issparse(X):
+            values = set(X.data[X.indptr[feature] : X.indptr[feature + 1]].tolist())
+            if X.indptr[feature + 1] - X.indptr[feature] < X.shape[0]:
+                values.add(0.0)
         else:
-            stored = X.data[X.indptr[feature] : X.indptr[feature + 1]].tolist()
-            values = set(stored) if len(stored) == X.shape[0] else {*stored, 0.0}
-        categories[feature] = tuple(_plain(value) for value in sorted(v for v in values if v == v))
-    return categories
+            values = set(X[:, feature].tolist())
+        categories[feature] = _list_values(values)
+    return dict(sorted(categories.items()))
+
+
+def _list_values(values: set[float]) -> tuple[float | int, ...]:
+    """The categories among some values, ascending, as people write them: 3, not 3.0."""
+    return tuple(int(value) if value.is_integer() else value for value in sorted(v for v in values if v == v))
 
 
 def encode(X: Matrix, categories: Categories) -> Matrix:
@@ -339,7 +352,7 @@ def _list_categories(categories: Categories) -> tuple[NDArray[np.int64], NDArray
     """The nominal features, where the categories of each start, and all categories one after another."""
     features = np.array(list(categories), dtype=np.int64)
     offsets = np.cumsum([0, *map(len, categories.values())])
-    return features, offsets, np.array([v for values in categories.values() for v in values], dtype=np.float64)
+    return features, offsets, np.fromiter(chain.from_iterable(categories.values()), np.float64)
 
 
 @kernel
@@ -353,8 +366,3 @@ def _encode_entries(
             if data[e] == data[e]:  # a missing value stays missing
                 code = count_below(own, data[e], False)
                 data[e] = code if code < own.shape[0] and own[code] == data[e] else own.shape[0]
-
-
-def _plain(value: float) -> float | int:
-    """A category as people write it: 3, not 3.0."""
-    return int(value) if float(value).is_integer() else value

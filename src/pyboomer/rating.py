@@ -60,12 +60,15 @@ class Workspace(NamedTuple):
     bins: Array  # (drawn features, 256, sums): sums over the bins of each drawn feature, if X is binned
     bin_weight: Array  # (drawn features, 256): the weights of the examples in the bins
     ones: Array  # what the sums over a bin are weighted with
+    features: NDArray[np.int64]  # all features
+    drawn: NDArray[np.int64]  # those drawn
 
 
 @njit(cache=True, nogil=True)
-def make_workspace(n: int, layout: int, n_labels: int, rating: int, n_histograms: int) -> Workspace:
+def make_workspace(n: int, n_features: int, n_histograms: int, settings: Settings) -> Workspace:
     """Allocate the scratch for n examples."""
-    size = count_columns(DENSE if rating == RATE_EXACT else layout, n_labels)
+    n_labels, rating = settings.n_labels, settings.rating
+    size = count_columns(DENSE if rating == RATE_EXACT else settings.layout, n_labels)
     k = n_labels if rating == RATE_EXACT else 0
     return Workspace(
         np.empty(max(n + 1, 256), dtype=np.int32),
@@ -86,6 +89,8 @@ def make_workspace(n: int, layout: int, n_labels: int, rating: int, n_histograms
         np.empty((n_histograms, 256, size)),
         np.empty((n_histograms, 256)),
         np.ones(257),
+        np.arange(n_features),
+        np.empty(min(settings.n_drawn_features, n_features), dtype=np.int64),
     )
 
 

@@ -12,7 +12,7 @@ from pyboomer.features import Columns, is_sparse, meets, narrow_rows
 from pyboomer.heads import NOISE, find_best_label
 from pyboomer.kernel import kernel
 from pyboomer.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example
-from pyboomer.sampling import draw_features
+from pyboomer.sampling import fill_with_features
 from pyboomer.statistics import sum_rows
 from pyboomer.sweeping import sum_bins, sweep_bins, sweep_column
 
@@ -172,7 +172,7 @@ def refine_rule(
     (-1 if the body is empty) and the body, grown if there was too little room.
     """
     none = np.int64(-1)  # a plain -1 would be a type of its own to Numba, and double what it compiles
-    n_features = columns.nominal.shape[0]
+    features = workspace.drawn
     sparse = is_sparse(columns)
     n_rows = rows.shape[0]
     n_covered = n_rows
@@ -184,7 +184,7 @@ def refine_rule(
     best = NOISE * weight
     while n_conditions < settings.max_conditions:
         chosen, operator, value = none, none, 0.0
-        features = draw_features(settings.seed, rule, n_conditions + 1, n_features, settings.n_drawn_features)
+        fill_with_features(settings.seed, rule, n_conditions + 1, workspace.features, features)
         binned = workspace.bins.shape[0] > 0 and n_covered >= BINS_FROM
         if binned:
             sum_bins(columns.codes, features, rows[:n_rows], statistics, weights, label, workspace)

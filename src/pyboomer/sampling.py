@@ -10,7 +10,6 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 from numbers import Integral
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.kernel import kernel
@@ -52,27 +51,34 @@ def draw_bootstrap(seed: int, rule: int, counts: NDArray[np.float64]) -> None:
         counts[_below(z, n)] += 1.0
 
 
-@njit(cache=True, nogil=True)
 def draw_features(seed: int, rule: int, step: int, n_features: int, size: int) -> NDArray[np.int64]:
     """Draw `size` of `n_features` features without replacement, in ascending order (Alg. 3, line 2).
 
     `step` counts the refinements of the rule from 1; step 0 is the bootstrap.
     """
-    features = np.arange(n_features)
-    if size >= n_features:
-        return features
+    drawn = np.empty(min(size, n_features), dtype=np.int64)
+    fill_with_features(seed, rule, step, np.arange(n_features), drawn)
+    return drawn
+
+
+@kernel
+def fill_with_features(seed: int, rule: int, step: int, features: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+    """`draw_features` into an array; `features` are all of them in ascending order, and are left like that."""
+    n, size = features.shape[0], drawn.shape[0]
     z = _start_stream(seed, rule, step)
-    drawn = np.empty(size, dtype=np.int64)
-    for i in range(size):  # the first `size` places of a Fisher-Yates shuffle, each put in its place
+    for i in range(size):  # the first places of a Fisher-Yates shuffle, each put in its place
         z += _GOLDEN
-        j = i + _below(z, n_features - i)
+        j = i + _below(z, n - i) if size < n else i
         features[i], features[j] = features[j], features[i]
         place = i
         while place > 0 and drawn[place - 1] > features[i]:
             drawn[place] = drawn[place - 1]
             place -= 1
         drawn[place] = features[i]
-    return drawn
+    for i in range(size - 1, -1, -1):  # all swaps undone, the last one first
+        j = i + _below(z, n - i) if size < n else i
+        features[i], features[j] = features[j], features[i]
+        z -= _GOLDEN
 
 
 def count_features(max_features: str | int | float | None, n_features: int) -> int:
