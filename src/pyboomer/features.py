@@ -47,22 +47,14 @@ class Columns(NamedTuple):
 def sort_columns(X: Matrix, categories: Categories) -> Columns:
     """Sort the columns of X; the nominal ones of a dense X hold category codes, those of a sparse X categories."""
     n, n_features = X.shape
-    nominal = np.zeros(n_features, dtype=bool)
-    nominal[list(categories)] = True
-    no_codes = np.empty((n_features, 0), dtype=np.uint8)
     if sp.issparse(X):
-        X = encode(X.tocsc(), categories)
-        fill = find_fill(n_features, categories)
-        start = X.indptr.astype(np.int64)
-        value, example = X.data.astype(np.float64), X.indices.astype(np.int32)
-        missing = np.isnan(value)
-        column = np.repeat(np.arange(n_features), np.diff(start))
-        if not ((value[:-1] <= value[1:]) | (column[:-1] < column[1:])).all():  # indicators are in order already
-            order = np.lexsort((value, column))  # NaN sorts last
-            value, example = value[order], example[order]
-        present = np.diff(start) - np.bincount(column[missing], minlength=n_features)
-        nowhere = np.empty((n_features, 0), dtype=np.int32)
-        return Columns(start, present, example, value, fill, nominal, nowhere, no_codes)
+        columns = store_columns(X, categories)
+        column = np.repeat(np.arange(n_features), np.diff(columns.start))
+        value = columns.value
+        if ((value[:-1] <= value[1:]) | (column[:-1] < column[1:])).all():  # such as indicators
+            return columns
+        order = np.lexsort((value, column))  # NaN sorts last
+        return columns._replace(value=value[order], example=columns.example[order])
     example = np.empty((n_features, n), dtype=np.int32)
     position = np.empty((n_features, n), dtype=np.int32)
     value = np.empty((n_features, n))
@@ -75,7 +67,27 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
         value[f] = column[order]
         present[f] = n - np.isnan(column).sum()
     start = np.arange(n_features + 1, dtype=np.int64) * n
+    nominal, no_codes = _mark_nominal(n_features, categories), np.empty((n_features, 0), dtype=np.uint8)
     return Columns(start, present, example.ravel(), value.ravel(), np.zeros(n_features), nominal, position, no_codes)
+
+
+def store_columns(X: Matrix, categories: Categories) -> Columns:
+    """The columns of a sparse X, not sorted: enough to tell which examples a rule covers."""
+    n_features = X.shape[1]
+    X = encode(X.tocsc(), categories)
+    start = X.indptr.astype(np.int64)
+    value, example = X.data.astype(np.float64), X.indices.astype(np.int32)
+    missing = np.flatnonzero(np.isnan(value))
+    present = np.diff(start) - np.bincount(np.searchsorted(start, missing, "right") - 1, minlength=n_features)
+    fill, nominal = find_fill(n_features, categories), _mark_nominal(n_features, categories)
+    nowhere, no_codes = np.empty((n_features, 0), dtype=np.int32), np.empty((n_features, 0), dtype=np.uint8)
+    return Columns(start, present, example, value, fill, nominal, nowhere, no_codes)
+
+
+def _mark_nominal(n_features: int, categories: Categories) -> NDArray[np.bool_]:
+    nominal = np.zeros(n_features, dtype=bool)
+    nominal[list(categories)] = True
+    return nominal
 
 
 @kernel
@@ -262,15 +274,14 @@ def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDAr
     for n in range(n_examples):
         met[n] = 0
     required = 0
+    out_of_reach = -1 - body.shape[0]
     for c in range(body.shape[0]):
         feature, operator, value = np.int64(body[c, 0]), np.int64(body[c, 1]), body[c, 2]
         fill_meets = meets(columns.fill[feature], operator, value)
         required += not fill_meets
+        if_met, if_not = (0, out_of_reach) if fill_meets else (1, 0)
         for e in range(columns.start[feature], columns.start[feature + 1]):
-            if meets(columns.value[e], operator, value):
-                met[columns.example[e]] += not fill_meets
-            elif fill_meets:
-                met[columns.example[e]] = -n_examples - body.shape[0]  # out of reach
+            met[columns.example[e]] += if_met if meets(columns.value[e], operator, value) else if_not
     covered = 0
     for n in range(n_examples):
         rows[covered] = n

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyboomer.heads import FLOOR, bound_from_q, bound_gain, eliminate, unpack
 from pyboomer.kernel import kernel
 from pyboomer.simd import LANES, larger, largest, load, splat, store, total, where_above
-from pyboomer.statistics import DENSE, OUTER, count_columns, pad
+from pyboomer.statistics import DENSE, OUTER, add_rows, count_columns, pad
 
 Array = NDArray[np.float64]
 
@@ -122,12 +122,9 @@ def rate_labels(
     w = 0.0
     j = 0
     for run in range(ends.shape[0]):
-        while j < ends[run]:
-            n = examples[j]
-            for s in range(0, size, LANES):
-                store(sums, s, load(sums, s) + weights[n] * load(statistics, n * size + s))
-            w += weights[n]
-            j += 1
+        if j < ends[run]:
+            w += add_rows(statistics, examples[j : ends[run]], weights, sums)
+            j = ends[run]
         n = examples[j]  # the last of the run: rate while adding
         w += weights[n]
         j += 1

@@ -142,11 +142,19 @@ def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last:
 @kernel(error_model="numpy")
 def sum_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
     """Sum the statistics of the covered examples (Alg. 2, line 1); returns the sum of their weights."""
+    for s in range(sums.shape[0]):
+        sums[s] = 0.0
+    return add_rows(statistics, rows, weights, sums)
+
+
+@kernel(error_model="numpy")
+def add_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
+    """Add the statistics of some examples to sums; returns the sum of their weights."""
     size = sums.shape[0]
     for s in range(0, size, 2 * LANES):  # two vectors at a time; an odd last one is done twice
         other = s + LANES if s + LANES < size else s
-        first = splat(0.0)
-        second = splat(0.0)
+        first = load(sums, s)
+        second = load(sums, other)
         for r in range(rows.shape[0]):
             n = rows[r]
             first = first + weights[n] * load(statistics, n * size + s)
