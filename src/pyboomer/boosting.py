@@ -21,7 +21,7 @@ from pyboomer.rating import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SING
 from pyboomer.refinement import grow, refine_rule
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import draw_bootstrap
-from pyboomer.simd import LANES
+from pyboomer.simd import LANES, make_zeros
 from pyboomer.statistics import (
     OUTER,
     USER_DEFINED,
@@ -208,7 +208,7 @@ class Booster:
         self.Y = np.zeros((n, width), dtype=np.int8)
         self.Y[:, :n_labels] = Y
         self.sample_weight = sample_weight
-        self.scores = np.zeros((n, width))
+        self.scores = make_zeros((n, width))
         self.settings = Settings(
             n_labels=n_labels,
             update=choose_update(loss),
@@ -225,13 +225,13 @@ class Booster:
         # The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2).
         layout = choose_layout(loss, single=False)
         everyone = np.arange(n, dtype=np.int32)
-        statistics = np.zeros((n, count_columns(layout, n_labels)))
+        statistics = make_zeros((n, count_columns(layout, n_labels)))
         write_statistics(loss, layout, self.Y, self.scores, everyone, statistics, n_labels)
         default = np.empty(n_labels)
         gain, _, coverage = fit_head(layout, statistics, everyone, sample_weight, float(l2), False, -1, default)
         self.scores[:, :n_labels] += default
         size = count_columns(self.settings.layout, n_labels)
-        self.statistics = statistics if statistics.shape[1] == size else np.zeros((n, size))
+        self.statistics = statistics if statistics.shape[1] == size else make_zeros((n, size))
         write_statistics(loss, self.settings.layout, self.Y, self.scores, everyone, self.statistics, n_labels)
         self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
         self.chunks = [

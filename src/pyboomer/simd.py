@@ -16,6 +16,7 @@ from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
+from numpy.typing import NDArray
 
 from pyboomer.kernel import kernel
 
@@ -224,6 +225,15 @@ else:
     total, largest, larger, where_above = _total, _largest, _larger, _where_above
     power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros
     at_most, equal = _comparison("<="), _comparison("==")
+
+
+def make_zeros(shape: tuple[int, int]) -> NDArray[np.float64]:
+    """An array of zeros that starts where vectors do in memory: one that straddles two cache lines takes much longer."""
+    size = shape[0] * shape[1]
+    numbers = np.zeros(size + LANES)
+    start = -numbers.ctypes.data % (8 * LANES) // 8
+    return numbers[start : start + size].reshape(shape)
+
 
 # exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2; ln 2 is split in two numbers, so that r is exact
 _ROUND = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the last bits
