@@ -19,6 +19,8 @@ from pyboomer.statistics import DENSE, OUTER, add_rows, count_columns, pad
 
 Array = NDArray[np.float64]
 
+ROUNDING = 1e-9  # what the error of a sum stays below, relative to its largest part
+
 # How candidates are rated: what Algorithm 2 comes down to for a loss, a kind of head and a kind of search.
 RATE_DECOMPOSABLE, RATE_SINGLE, RATE_BOUND, RATE_EXACT = range(4)
 
@@ -113,6 +115,41 @@ def rate_labels(
 
     One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
     """
+    width = totals.shape[0] // 2
+    most = splat(0.0)
+    for k in range(width, 2 * width, LANES):
+        most = larger(most, load(totals, k))
+    if largest_term:
+        _rate_labels(
+            True, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+        )
+    elif l2 > 2 * FLOOR + ROUNDING * largest(most):  # no denominator can be degenerate
+        _rate_labels(
+            False, False, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+        )
+    else:
+        _rate_labels(
+            False, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+        )
+
+
+@kernel(error_model="numpy", forceinline=True)
+def _rate_labels(
+    largest_term: bool,
+    guarded: bool,
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    totals: Array,
+    l2: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
+    sums: Array,
+) -> None:
+    """`rate_labels`, compiled for each way it is called: what never changes is not asked for each label."""
     size = statistics.shape[1]
     width = size // 2
     zero = splat(0.0)
@@ -138,8 +175,8 @@ def rate_labels(
             b = load(totals, width + k) - h + l2
             r = 1.0 / (a * b)
             o = load(totals, k) - g
-            p_inside = where_above(a, floor, g * g * (b * r), zero)
-            p_outside = where_above(b, floor, o * o * (a * r), zero)
+            p_inside = where_above(a, floor, g * g * (b * r), zero) if guarded else g * g * (b * r)
+            p_outside = where_above(b, floor, o * o * (a * r), zero) if guarded else o * o * (a * r)
             q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
             q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
         inside[run] = largest(q_inside) if largest_term else total(q_inside)

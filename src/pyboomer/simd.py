@@ -228,7 +228,7 @@ else:
 
 
 def make_zeros(shape: tuple[int, int]) -> NDArray[np.float64]:
-    """An array of zeros that starts where vectors do in memory: one that straddles two cache lines takes much longer."""
+    """An array of zeros that starts where a cache line does: vectors that straddle two take much longer."""
     size = shape[0] * shape[1]
     numbers = np.zeros(size + LANES)
     start = -numbers.ctypes.data % (8 * LANES) // 8
