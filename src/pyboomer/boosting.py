@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from pyboomer.features import Categories, Columns, cover_rows, is_sparse, narrow_rows
 from pyboomer.heads import fit_head
+from pyboomer.kernel import kernel
 from pyboomer.losses import Loss
 from pyboomer.rating import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
 from pyboomer.refinement import grow, refine_rule
 from pyboomer.rules import RuleEnsemble
 from pyboomer.sampling import draw_bootstrap
-from pyboomer.simd import LANES
+from pyboomer.simd import LANES, make_zeros
 from pyboomer.statistics import (
     OUTER,
     SQUARED,
@@ -60,7 +61,7 @@ def choose_rating(loss: Loss, single: bool, search: str) -> int:
     return RATE_EXACT if search == "exact" or loss.shape == "dense" else RATE_BOUND
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw_sample(settings: Settings, rule: int, sample_weight: Array, weights: Array, rows: NDArray[np.int32]) -> int:
     """Draw the weights that a rule is learned with, and put the examples sampled, of positive weight, first in `rows`.
 
@@ -78,7 +79,7 @@ def _draw_sample(settings: Settings, rule: int, sample_weight: Array, weights: A
     return n_sampled
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cover_all(
     columns: Columns, body: Array, rows: NDArray[np.int32], n_rows: int, n_sampled: int, scratch: NDArray[np.int32]
 ) -> int:
@@ -123,16 +124,16 @@ def learn_rules(
     coverage = np.empty(count)
     gain = np.empty(count)
     body = np.empty((8, 3))
-    weights = np.empty(n + 1)
+    weights = np.empty(n)
     rows = np.empty(n, dtype=np.int32)
     head = np.zeros(scores.shape[1])
     by_sums = settings.rating != RATE_EXACT and settings.layout != OUTER
     n_histograms = settings.n_drawn_features if columns.codes.shape[1] > 0 and by_sums else 0
-    workspace = make_workspace(n, settings.layout, n_labels, settings.rating, n_histograms)
+    workspace = make_workspace(n, columns.nominal.shape[0], n_histograms, settings)
     n_rows = n
     used = 0
     for t in range(count):
-        n_sampled = _draw_sample(settings, first + t, sample_weight, weights[:n], rows)  # line 5
+        n_sampled = _draw_sample(settings, first + t, sample_weight, weights, rows)  # line 5
         n_rows, size, label, body = refine_rule(  # line 6
             columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
         )
@@ -232,7 +233,7 @@ class Booster:
             seed=int(seed),
         )
         self.truth = make_truth(Y, label_weight, self.settings.update, width)
-        self.scores = np.zeros((n, width))
+        self.scores = make_zeros((n, width))
         if self.settings.update == SQUARED:  # what is still missing: see `Truth`
             self.scores[:, :n_labels] = -Y
         self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
@@ -244,7 +245,7 @@ class Booster:
             replayed = self.scores[:, :n_labels].copy()
             replay(replayed)
             self.scores[:, :n_labels] = replayed
-        self.statistics = np.zeros((n + 1, count_columns(self.settings.layout, n_labels)))  # the last row is scratch
+        self.statistics = make_zeros((n, count_columns(self.settings.layout, n_labels)))
         self._write(self.settings.layout, self.statistics, np.arange(n, dtype=np.int32))
 
     def _learn_default_rule(self, l2: float) -> None:
@@ -252,7 +253,7 @@ class Booster:
         n, n_labels = len(self.scores), self.settings.n_labels
         layout = choose_layout(self.loss, single=False)
         everyone = np.arange(n, dtype=np.int32)
-        statistics = np.zeros((n + 1, count_columns(layout, n_labels)))
+        statistics = make_zeros((n, count_columns(layout, n_labels)))
         self._write(layout, statistics, everyone)
         head = np.empty(n_labels)
         gain, _, coverage = fit_head(layout, statistics, everyone, self.sample_weight, l2, False, -1, head)

@@ -40,13 +40,14 @@ CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum wo
 
 def find_label_vectors(Y: Vectors, weight: Array) -> Vectors:
     """The distinct rows of Y, the most frequent (by weight) first, then the one seen first."""
-    packed = np.packbits(Y, axis=1)  # sorting bits is much faster than sorting rows of bytes, one number fastest
-    if packed.shape[1] <= 8:
-        number = np.zeros((len(Y), 8), dtype=np.uint8)
-        number[:, : packed.shape[1]] = packed
-        packed = number.view(np.uint64)
-    _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    frequency = np.bincount(group.ravel(), weights=weight)
+    bits = np.zeros((len(Y), -(-Y.shape[1] // 64) * 8), dtype=np.uint8)
+    bits[:, : -(-Y.shape[1] // 8)] = np.packbits(Y, axis=1)
+    words = bits.view(np.uint64).T  # much faster to sort than rows of bytes
+    order = np.lexsort(words)  # stable: of equals, the one seen first is first
+    new = np.ones(len(Y), dtype=bool)
+    new[1:] = (words[:, order[1:]] != words[:, order[:-1]]).any(axis=0)
+    first = order[new]
+    frequency = np.add.reduceat(weight[order], np.flatnonzero(new))
     return np.ascontiguousarray(Y[first[np.lexsort((first, -frequency))]])
 
 

@@ -11,13 +11,14 @@ A nominal feature holds category codes: the position of a category among the sor
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.kernel import kernel
 from pyboomer.simd import count_trailing_zeros
 
 Array = NDArray[np.float64]
@@ -46,20 +47,14 @@ class Columns(NamedTuple):
 def sort_columns(X: Matrix, categories: Categories) -> Columns:
     """Sort the columns of X; the nominal ones of a dense X hold category codes, those of a sparse X categories."""
     n, n_features = X.shape
-    nominal = np.zeros(n_features, dtype=bool)
-    nominal[list(categories)] = True
-    no_codes = np.empty((n_features, 0), dtype=np.uint8)
     if sp.issparse(X):
-        X = encode(X.tocsc(), categories)
-        fill = find_fill(n_features, categories)
-        column = np.repeat(np.arange(n_features), np.diff(X.indptr))
-        order = np.lexsort((X.data, column))  # NaN sorts last
-        value = np.ascontiguousarray(X.data[order], dtype=np.float64)
-        missing = np.bincount(column, weights=np.isnan(X.data), minlength=n_features).astype(np.int64)
-        start = X.indptr.astype(np.int64)
-        example = X.indices[order].astype(np.int32)
-        nowhere = np.empty((n_features, 0), dtype=np.int32)
-        return Columns(start, np.diff(start) - missing, example, value, fill, nominal, nowhere, no_codes)
+        columns = store_columns(X, categories)
+        column = np.repeat(np.arange(n_features), np.diff(columns.start))
+        value = columns.value
+        if ((value[:-1] <= value[1:]) | (column[:-1] < column[1:])).all():  # such as indicators
+            return columns
+        order = np.lexsort((value, column))  # NaN sorts last
+        return columns._replace(value=value[order], example=columns.example[order])
     example = np.empty((n_features, n), dtype=np.int32)
     position = np.empty((n_features, n), dtype=np.int32)
     value = np.empty((n_features, n))
@@ -72,16 +67,36 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
         value[f] = column[order]
         present[f] = n - np.isnan(column).sum()
     start = np.arange(n_features + 1, dtype=np.int64) * n
+    nominal, no_codes = _mark_nominal(n_features, categories), np.empty((n_features, 0), dtype=np.uint8)
     return Columns(start, present, example.ravel(), value.ravel(), np.zeros(n_features), nominal, position, no_codes)
 
 
-@njit(cache=True, nogil=True)
+def store_columns(X: Matrix, categories: Categories) -> Columns:
+    """The columns of a sparse X, not sorted: enough to tell which examples a rule covers."""
+    n_features = X.shape[1]
+    X = encode(X.tocsc(), categories)
+    start = X.indptr.astype(np.int64)
+    value, example = X.data.astype(np.float64), X.indices.astype(np.int32)
+    missing = np.flatnonzero(np.isnan(value))
+    present = np.diff(start) - np.bincount(np.searchsorted(start, missing, "right") - 1, minlength=n_features)
+    fill, nominal = find_fill(n_features, categories), _mark_nominal(n_features, categories)
+    nowhere, no_codes = np.empty((n_features, 0), dtype=np.int32), np.empty((n_features, 0), dtype=np.uint8)
+    return Columns(start, present, example, value, fill, nominal, nowhere, no_codes)
+
+
+def _mark_nominal(n_features: int, categories: Categories) -> NDArray[np.bool_]:
+    nominal = np.zeros(n_features, dtype=bool)
+    nominal[list(categories)] = True
+    return nominal
+
+
+@kernel
 def is_sparse(columns: Columns) -> bool:
     """Whether only some values of a column are stored."""
     return columns.position.shape[1] == 0 and columns.codes.shape[1] == 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meets(x: float, operator: int, value: float) -> bool:
     """Whether a value meets a condition; a missing one meets none, whichever the operator."""
     if operator == AT_MOST:
@@ -93,59 +108,56 @@ def meets(x: float, operator: int, value: float) -> bool:
     return x != value and x == x
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def collect_column(
     columns: Columns,
     feature: int,
     rows: NDArray[np.int32],
-    n_covered: int,
     weights: Array,
     examples: NDArray[np.int32],
     values: Array,
+    ends: NDArray[np.int32],
     bits: NDArray[np.uint64],
-) -> tuple[int, int, bool]:
-    """Collect a feature of the covered examples, those of positive weight, in ascending order.
+) -> tuple[int, int, int]:
+    """Collect what is stored of a feature for the covered examples, those of positive weight (if X is dense, `rows`).
 
-    `n_covered` is their number; if X is dense, they are the `rows`. `examples`, `values` receive the entries; example
-    N stands for all examples that hold the fill value, if there are any. Behind the present entries follow the examples
-    whose value is missing. `bits` is scratch of zeros, a bit per example. Returns how many entries there are of each
-    kind, and whether some examples hold the fill value.
+    `examples` and `values` receive the entries: ascending those below the fill value (all of them, if X is dense),
+    then descending those above it, then those that are missing. `ends` and `bits` are scratch; `bits` are zeros, one
+    per example. Returns how many entries there are of each kind.
     """
-    n_examples = weights.shape[0] - 1
     start = columns.start[feature]
     end = columns.start[feature + 1]
     middle = start + columns.present[feature]
     if columns.codes.shape[1] > 0:
-        return _collect_codes(columns.codes[feature], rows, examples, values)
-    if columns.position.shape[1] > 0 and 3 * n_covered < n_examples:
+        return _collect_codes(columns.codes[feature], rows, examples, values, ends)
+    if columns.position.shape[1] > 0 and 3 * rows.shape[0] < weights.shape[0]:
         return _collect_few(columns, feature, rows, examples, values, bits)
+    below, above = middle, middle
+    if is_sparse(columns):
+        stored = columns.value[start:middle]
+        below = start + count_below(stored, columns.fill[feature], False)
+        above = start + count_below(stored, columns.fill[feature], True)
     m = 0
-    for e in range(start, middle):  # no branch: every entry is written, and overwritten if it does not count
+    for e in range(start, below):  # no branch: every entry is written, and overwritten if it does not count
         n = columns.example[e]
         examples[m] = n
         values[m] = columns.value[e]
         m += weights[n] > 0.0
-    m_all = m
+    m_below = m
+    for e in range(middle - 1, above - 1, -1):
+        n = columns.example[e]
+        examples[m] = n
+        values[m] = columns.value[e]
+        m += weights[n] > 0.0
+    m_present = m
     for e in range(middle, end):
         n = columns.example[e]
-        examples[m_all] = n
-        m_all += weights[n] > 0.0
-    if m_all == n_covered:
-        return m, m_all - m, False
-    # All others hold the fill value; their place is before the first larger value.
-    fill = columns.fill[feature]
-    slot = 0
-    while slot < m and values[slot] < fill:
-        slot += 1
-    for j in range(m_all, slot, -1):
-        examples[j] = examples[j - 1]
-        values[j] = values[j - 1]
-    examples[slot] = n_examples
-    values[slot] = fill
-    return m + 1, m_all - m, True
+        examples[m] = n
+        m += weights[n] > 0.0
+    return m_below, m_present - m_below, m - m_present
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _collect_few(
     columns: Columns,
     feature: int,
@@ -153,7 +165,7 @@ def _collect_few(
     examples: NDArray[np.int32],
     values: Array,
     bits: NDArray[np.uint64],
-) -> tuple[int, int, bool]:
+) -> tuple[int, int, int]:
     """`collect_column` for a dense column and few examples: mark their places, then read the marks."""
     one = np.uint64(1)
     for r in range(rows.shape[0]):
@@ -173,15 +185,20 @@ def _collect_few(
             values[m_all] = columns.value[start + p]
             m += p < present
             m_all += 1
-    return m, m_all - m, False
+    return m, 0, m_all - m
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _collect_codes(
-    codes: NDArray[np.uint8], rows: NDArray[np.int32], examples: NDArray[np.int32], values: Array
-) -> tuple[int, int, bool]:
+    codes: NDArray[np.uint8],
+    rows: NDArray[np.int32],
+    examples: NDArray[np.int32],
+    values: Array,
+    starts: NDArray[np.int32],
+) -> tuple[int, int, int]:
     """`collect_column` for a binned column: sort by counting."""
-    starts = np.zeros(257, dtype=np.int64)
+    for b in range(257):
+        starts[b] = 0
     for r in range(rows.shape[0]):
         starts[np.int64(codes[rows[r]]) + 1] += 1
     n_missing = starts[MISSING + 1]
@@ -192,10 +209,10 @@ def _collect_codes(
         examples[starts[code]] = rows[r]
         values[starts[code]] = code
         starts[code] += 1
-    return rows.shape[0] - n_missing, n_missing, False
+    return rows.shape[0] - n_missing, 0, n_missing
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_below(ascending: Array, value: float, or_equal: bool) -> int:
     """How many of some ascending values are below a value, or at most equal to it."""
     low, high = 0, ascending.shape[0]
@@ -208,7 +225,7 @@ def count_below(ascending: Array, value: float, or_equal: bool) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def narrow_rows(
     columns: Columns, feature: int, operator: int, value: float, rows: NDArray[np.int32], dropped: NDArray[np.int32]
 ) -> int:
@@ -245,7 +262,7 @@ def narrow_rows(
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDArray[np.int32]) -> int:
     """Find the examples that a body covers, by looking at the stored values of sparse features only.
 
@@ -257,15 +274,14 @@ def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDAr
     for n in range(n_examples):
         met[n] = 0
     required = 0
+    out_of_reach = -1 - body.shape[0]
     for c in range(body.shape[0]):
         feature, operator, value = np.int64(body[c, 0]), np.int64(body[c, 1]), body[c, 2]
         fill_meets = meets(columns.fill[feature], operator, value)
         required += not fill_meets
+        if_met, if_not = (0, out_of_reach) if fill_meets else (1, 0)
         for e in range(columns.start[feature], columns.start[feature + 1]):
-            if meets(columns.value[e], operator, value):
-                met[columns.example[e]] += not fill_meets
-            elif fill_meets:
-                met[columns.example[e]] = -n_examples - body.shape[0]  # out of reach
+            met[columns.example[e]] += if_met if meets(columns.value[e], operator, value) else if_not
     covered = 0
     for n in range(n_examples):
         rows[covered] = n
@@ -274,27 +290,37 @@ def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDAr
 
 
 def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:
-    """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one, in CSC, among them)."""
+    """The sorted categories of the nominal features of a numeric X (the zeros of a sparse one among them)."""
     categories: dict[int, tuple[Any, ...]] = {}
+    if not nominal.any():
+        return categories
     if sp.issparse(X):
         # Most sparse nominal features are indicators: one value besides 0, found for all columns at once.
+        X = X.tocsc()
         counts = np.diff(X.indptr)
         smallest, largest = np.zeros(len(counts)), np.zeros(len(counts))
         if len(X.data):
             smallest[counts > 0] = np.minimum.reduceat(X.data, X.indptr[:-1][counts > 0])
             largest[counts > 0] = np.maximum.reduceat(X.data, X.indptr[:-1][counts > 0])
-        indicator = ((smallest == largest) & (counts < X.shape[0])).tolist()
-        one = smallest.tolist()
+        indicator = nominal & (smallest == largest) & (counts < X.shape[0])
+        pairs = {one: _list_values({0.0, one}) for one in set(smallest[indicator].tolist())}
+        features = np.flatnonzero(indicator).tolist()
+        categories.update(zip(features, map(pairs.__getitem__, smallest[indicator].tolist()), strict=True))
+        nominal = nominal & ~indicator
     for feature in np.flatnonzero(nominal).tolist():
-        if not sp.issparse(X):
-            values = set(X[:, feature].tolist())
-        elif indicator[feature]:
-            values = {0.0, one[feature]}
+        if sp.issparse(X):
+            values = set(X.data[X.indptr[feature] : X.indptr[feature + 1]].tolist())
+            if X.indptr[feature + 1] - X.indptr[feature] < X.shape[0]:
+                values.add(0.0)
         else:
-            stored = X.data[X.indptr[feature] : X.indptr[feature + 1]].tolist()
-            values = set(stored) if len(stored) == X.shape[0] else {*stored, 0.0}
-        categories[feature] = tuple(_plain(value) for value in sorted(v for v in values if v == v))
-    return categories
+            values = set(X[:, feature].tolist())
+        categories[feature] = _list_values(values)
+    return dict(sorted(categories.items()))
+
+
+def _list_values(values: set[float]) -> tuple[float | int, ...]:
+    """The categories among some values, ascending, as people write them: 3, not 3.0."""
+    return tuple(int(value) if value.is_integer() else value for value in sorted(v for v in values if v == v))
 
 
 def encode(X: Matrix, categories: Categories) -> Matrix:
@@ -337,10 +363,10 @@ def _list_categories(categories: Categories) -> tuple[NDArray[np.int64], NDArray
     """The nominal features, where the categories of each start, and all categories one after another."""
     features = np.array(list(categories), dtype=np.int64)
     offsets = np.cumsum([0, *map(len, categories.values())])
-    return features, offsets, np.array([v for values in categories.values() for v in values], dtype=np.float64)
+    return features, offsets, np.fromiter(chain.from_iterable(categories.values()), np.float64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _encode_entries(
     features: NDArray[np.int64], offsets: NDArray[np.int64], values: Array, indptr: NDArray[np.int64], data: Array
 ) -> None:
@@ -351,8 +377,3 @@ def _encode_entries(
             if data[e] == data[e]:  # a missing value stays missing
                 code = count_below(own, data[e], False)
                 data[e] = code if code < own.shape[0] and own[code] == data[e] else own.shape[0]
-
-
-def _plain(value: float) -> float | int:
-    """A category as people write it: 3, not 3.0."""
-    return int(value) if float(value).is_integer() else value

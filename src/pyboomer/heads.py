@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.kernel import kernel
 from pyboomer.simd import LANES, load, splat, store, total, where_above
 from pyboomer.statistics import DENSE, DIAGONAL, OUTER, Rows, pad, sum_hessians, sum_rows
 
@@ -31,19 +32,19 @@ CACHE = 2**18  # numbers that fit the second-level cache
 TOLERANCE = 1e-11  # of the residual of conjugate gradients, relative to the right-hand side
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rate_label(g: float, h: float, l2: float) -> float:
     """Gain (Eq. 17) of a head for one label."""
     return 0.5 * g * g / (h + l2) if h + l2 > FLOOR else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_from_q(q: float, weight: float) -> float:
     """Lower bound of the gain for b = g; exact arithmetic keeps q below the weight, floating point may not."""
     return 0.5 * q * weight / max(weight - q, FLOOR * weight)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def bound_gain(layout: int, sums: Array, weight: float, l2: float) -> float:
     """Lower bound of the gain of a multi-label head, see the module's docstring."""
     width = sums.shape[0] // (3 if layout == OUTER else 2)
@@ -63,7 +64,7 @@ def bound_gain(layout: int, sums: Array, weight: float, l2: float) -> float:
     return 0.5 * (total(gg) + total(gb) ** 2 / max(weight - total(bb), FLOOR * weight))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def eliminate(A: Array, l2: float, z: Array, L: Array) -> float:
     """Forward elimination of (H + l2 I) p = -g; returns the gain.
 
@@ -94,7 +95,7 @@ def eliminate(A: Array, l2: float, z: Array, L: Array) -> float:
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def substitute_back(L: Array, z: Array) -> None:
     """Turn what `eliminate` left into the solution, in `z`."""
     for j in range(z.shape[0] - 1, 0, -1):
@@ -102,7 +103,7 @@ def substitute_back(L: Array, z: Array) -> None:
             z[i] -= L[j, i] * z[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack(n_labels: int, dense_sums: Array, A: Array, z: Array) -> None:
     """Lay out dense sums (gradient, lower triangle of the Hessian) as a linear system."""
     position = pad(n_labels)
@@ -113,26 +114,31 @@ def unpack(n_labels: int, dense_sums: Array, A: Array, z: Array) -> None:
         position += k + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _multiply_hessian(
     statistics: Array, section: int, rows: Rows, weights: Array, d: Array, v: Array, result: Array
 ) -> None:
-    """result = A v = D v - sum_n w_n b_n (b_n . v), without ever forming A."""
+    """result = A v = D v - sum_n w_n b_n (b_n . v), without ever forming A; two examples at a time."""
     width = v.shape[0]
     size = statistics.shape[1]
+    last = rows.shape[0] - 1
     for k in range(width):
         result[k] = d[k] * v[k]
-    for r in range(rows.shape[0]):
-        start = rows[r] * size + section
-        product = splat(0.0)
+    for r in range(0, rows.shape[0], 2):
+        n, other = rows[r], rows[min(r + 1, last)]
+        start, other_start = n * size + section, other * size + section
+        first, second = splat(0.0), splat(0.0)
         for k in range(0, width, LANES):
-            product = product + load(statistics, start + k) * load(v, k)
-        scaled = weights[rows[r]] * total(product)
+            first = first + load(statistics, start + k) * load(v, k)
+            second = second + load(statistics, other_start + k) * load(v, k)
+        a = weights[n] * total(first)
+        b = weights[other] * total(second) if r < last else 0.0
         for k in range(0, width, LANES):
-            store(result, k, load(result, k) - scaled * load(statistics, start + k))
+            without = load(result, k) - a * load(statistics, start + k)
+            store(result, k, without - b * load(statistics, other_start + k))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _precondition(d: Array, b: Array, scale: float, v: Array, result: Array) -> float:
     """result = (D - b b^T / W)^-1 v, the matrix behind the bound; returns v . result. `scale`: 1 / (W - b^T D^-1 b)."""
     product = 0.0
@@ -202,7 +208,7 @@ def solve_matrix_free(
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_best_label(n_labels: int, sums: Array, l2: float) -> int:
     """The label of the largest gain (Eq. 17); of equals, the first."""
     width = pad(n_labels)

@@ -1,9 +1,9 @@
 """A rating is the gain of a condition, and of its negation: Algorithm 2 for all candidates of a feature.
 
-A sweep hands over the examples in ascending order of the feature's values, in runs of equal values. Each function
-fills `inside`, twice the gain of the condition that a run ends, and `outside`, that of its negation: its sums are what
-the condition leaves of the total. Sums start anew after each run of a nominal feature (`restart`), whose conditions are
-about single values.
+A sweep hands over examples in ascending or descending order of the feature's values, in runs of equal values. Each
+function fills `inside`, twice the gain of the examples up to the end of a run, and `outside`, that of all others: their
+sums are what the former leave of the total. Sums start anew after each run of a nominal feature (`restart`), whose
+conditions are about single values.
 """
 
 from typing import NamedTuple
@@ -13,10 +13,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.heads import FLOOR, bound_from_q, bound_gain, eliminate, unpack
+from pyboomer.kernel import kernel
 from pyboomer.simd import LANES, larger, largest, load, splat, store, total, where_above
-from pyboomer.statistics import DENSE, OUTER, count_columns, pad
+from pyboomer.statistics import DENSE, OUTER, add_rows, count_columns, pad
 
 Array = NDArray[np.float64]
+
+ROUNDING = 1e-9  # what the error of a sum stays below, relative to its largest part
 
 # How candidates are rated: what Algorithm 2 comes down to for a loss, a kind of head and a kind of search.
 RATE_DECOMPOSABLE, RATE_SINGLE, RATE_BOUND, RATE_EXACT = range(4)
@@ -41,7 +44,7 @@ class Settings(NamedTuple):
 class Workspace(NamedTuple):
     """Scratch arrays of a sweep."""
 
-    examples: NDArray[np.int32]  # the entries of a feature: examples and values, ascending
+    examples: NDArray[np.int32]  # the entries of a feature: examples and values, in the order of the sweep
     values: Array
     ends: NDArray[np.int32]  # the last entry of each run of equal values
     inside: Array  # for each run, the gain of the condition it ends ...
@@ -49,7 +52,6 @@ class Workspace(NamedTuple):
     weight: Array  # the weight of the examples that meet the condition
     whole: Array  # sums over all covered, sampled examples, ...
     total: Array  # ... and over those of them whose value is present
-    filled: Array  # ... and over those that hold the fill value of a sparse feature
     sums: Array
     others: Array
     A: Array  # linear systems of exact search
@@ -60,21 +62,23 @@ class Workspace(NamedTuple):
     bins: Array  # (drawn features, 256, sums): sums over the bins of each drawn feature, if X is binned
     bin_weight: Array  # (drawn features, 256): the weights of the examples in the bins
     ones: Array  # what the sums over a bin are weighted with
+    features: NDArray[np.int64]  # all features
+    drawn: NDArray[np.int64]  # those drawn
 
 
 @njit(cache=True, nogil=True)
-def make_workspace(n: int, layout: int, n_labels: int, rating: int, n_histograms: int) -> Workspace:
+def make_workspace(n: int, n_features: int, n_histograms: int, settings: Settings) -> Workspace:
     """Allocate the scratch for n examples."""
-    size = count_columns(DENSE if rating == RATE_EXACT else layout, n_labels)
+    n_labels, rating = settings.n_labels, settings.rating
+    size = count_columns(DENSE if rating == RATE_EXACT else settings.layout, n_labels)
     k = n_labels if rating == RATE_EXACT else 0
     return Workspace(
         np.empty(max(n + 1, 256), dtype=np.int32),
         np.empty(max(n + 1, 256)),
-        np.empty(max(n + 1, 256), dtype=np.int32),
+        np.empty(max(n + 1, 257), dtype=np.int32),
         np.empty(max(n + 1, 256)),
         np.empty(max(n + 1, 256)),
         np.empty(max(n + 1, 256)),
-        np.empty(size),
         np.empty(size),
         np.empty(size),
         np.empty(size),
@@ -82,15 +86,17 @@ def make_workspace(n: int, layout: int, n_labels: int, rating: int, n_histograms
         np.empty((k, pad(n_labels))),
         np.empty((k, pad(n_labels))),
         np.empty(k),
-        np.empty((n + 1 if rating == RATE_SINGLE else 0, 2)),
+        np.empty((n if rating == RATE_SINGLE else 0, 2)),
         np.zeros(n // 64 + 1, dtype=np.uint64),
         np.empty((n_histograms, 256, size)),
         np.empty((n_histograms, 256)),
         np.ones(257),
+        np.arange(n_features),
+        np.empty(min(settings.n_drawn_features, n_features), dtype=np.int64),
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def rate_labels(
     largest_term: bool,
     restart: bool,
@@ -109,6 +115,41 @@ def rate_labels(
 
     One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
     """
+    width = totals.shape[0] // 2
+    most = splat(0.0)
+    for k in range(width, 2 * width, LANES):
+        most = larger(most, load(totals, k))
+    if largest_term:
+        _rate_labels(
+            True, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+        )
+    elif l2 > 2 * FLOOR + ROUNDING * largest(most):  # no denominator can be degenerate
+        _rate_labels(
+            False, False, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+        )
+    else:
+        _rate_labels(
+            False, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+        )
+
+
+@kernel(error_model="numpy", forceinline=True)
+def _rate_labels(
+    largest_term: bool,
+    guarded: bool,
+    restart: bool,
+    examples: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    statistics: Array,
+    weights: Array,
+    totals: Array,
+    l2: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
+    sums: Array,
+) -> None:
+    """`rate_labels`, compiled for each way it is called: what never changes is not asked for each label."""
     size = statistics.shape[1]
     width = size // 2
     zero = splat(0.0)
@@ -118,12 +159,9 @@ def rate_labels(
     w = 0.0
     j = 0
     for run in range(ends.shape[0]):
-        while j < ends[run]:
-            n = examples[j]
-            for s in range(0, size, LANES):
-                store(sums, s, load(sums, s) + weights[n] * load(statistics, n * size + s))
-            w += weights[n]
-            j += 1
+        if j < ends[run]:
+            w += add_rows(statistics, examples[j : ends[run]], weights, sums)
+            j = ends[run]
         n = examples[j]  # the last of the run: rate while adding
         w += weights[n]
         j += 1
@@ -137,8 +175,8 @@ def rate_labels(
             b = load(totals, width + k) - h + l2
             r = 1.0 / (a * b)
             o = load(totals, k) - g
-            p_inside = where_above(a, floor, g * g * (b * r), zero)
-            p_outside = where_above(b, floor, o * o * (a * r), zero)
+            p_inside = where_above(a, floor, g * g * (b * r), zero) if guarded else g * g * (b * r)
+            p_outside = where_above(b, floor, o * o * (a * r), zero) if guarded else o * o * (a * r)
             q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
             q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
         inside[run] = largest(q_inside) if largest_term else total(q_inside)
@@ -150,7 +188,7 @@ def rate_labels(
                 sums[s] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@kernel(error_model="numpy", forceinline=True)
 def rate_one_label(
     restart: bool,
     examples: NDArray[np.int32],
@@ -189,7 +227,7 @@ def rate_one_label(
         outside[run] = (G - g) * (G - g) / b if b > FLOOR else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def add_example(settings: Settings, statistics: Array, n: int, weight: float, sums: Array) -> None:
     """Add an example to sums: of its own layout, or for exact search `DENSE`, with H = diag(a) - b b^T."""
     if settings.rating != RATE_EXACT or settings.layout == DENSE:
@@ -208,7 +246,7 @@ def add_example(settings: Settings, statistics: Array, n: int, weight: float, su
         sums[position - 1] += weight * statistics[n, width + k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rate_by_solving(
     settings: Settings,
     restart: bool,
@@ -216,7 +254,11 @@ def rate_by_solving(
     ends: NDArray[np.int32],
     statistics: Array,
     weights: Array,
+    totals: Array,
     total_weight: float,
+    inside: Array,
+    outside: Array,
+    weight: Array,
     workspace: Workspace,
 ) -> None:
     """The gain of Eq. 16, or the bound of a user's own loss, from sums over the examples."""
@@ -227,24 +269,20 @@ def rate_by_solving(
     for run in range(ends.shape[0]):
         while j <= ends[run]:
             n = examples[j]
-            if n == weights.shape[0] - 1:
-                for s in range(sums.shape[0]):
-                    sums[s] += workspace.filled[s]
-            else:
-                add_example(settings, statistics, n, weights[n], sums)
+            add_example(settings, statistics, n, weights[n], sums)
             w += weights[n]
             j += 1
         for s in range(sums.shape[0]):
-            others[s] = workspace.total[s] - sums[s]
-        workspace.inside[run] = 2 * _rate_sums(settings, sums, w, workspace)
-        workspace.outside[run] = 2 * _rate_sums(settings, others, total_weight - w, workspace)
-        workspace.weight[run] = w
+            others[s] = totals[s] - sums[s]
+        inside[run] = 2 * _rate_sums(settings, sums, w, workspace)
+        outside[run] = 2 * _rate_sums(settings, others, total_weight - w, workspace)
+        weight[run] = w
         if restart:
             sums[:] = 0.0
             w = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rate_sums(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> float:
     if settings.rating == RATE_BOUND:
         return bound_gain(settings.layout, sums, weight, settings.l2)
@@ -252,7 +290,7 @@ def _rate_sums(settings: Settings, sums: Array, weight: float, workspace: Worksp
     return eliminate(workspace.A, settings.l2, workspace.z, workspace.L)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@kernel(error_model="numpy", forceinline=True)
 def turn_into_bounds(n_runs: int, total_weight: float, inside: Array, outside: Array, weight: Array) -> None:
     """From q to twice the bound of the gain, for all conditions."""
     for run in range(n_runs):

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from pyboomer.features import Columns, is_sparse, meets, narrow_rows
 from pyboomer.heads import NOISE, find_best_label
+from pyboomer.kernel import kernel
 from pyboomer.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example
-from pyboomer.sampling import draw_features
+from pyboomer.sampling import fill_with_features
 from pyboomer.statistics import sum_rows
 from pyboomer.sweeping import sum_bins, sweep_bins, sweep_column
 
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 BINS_FROM = 512  # covered examples; fewer are swept one by one, as without bins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
     weight = 0.0
     for r in range(rows.shape[0]):
@@ -28,7 +29,7 @@ def _sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
     return weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fix_label(statistics: Array, rows: NDArray[np.int32], settings: Settings, workspace: Workspace) -> np.int64:
     """Choose the label of a single-label head; from now on, sums and statistics are about that label alone."""
     label = np.int64(find_best_label(settings.n_labels, workspace.whole, settings.l2))
@@ -41,7 +42,7 @@ def _fix_label(statistics: Array, rows: NDArray[np.int32], settings: Settings, w
     return label
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_sampled(
     statistics: Array,
     rows: NDArray[np.int32],
@@ -67,7 +68,7 @@ def _sum_sampled(
         sum_rows(statistics, rows, weights, sums)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _narrow_dense(
     columns: Columns,
     feature: int,
@@ -101,7 +102,7 @@ def _narrow_dense(
     return n_rows, _sum_weights(kept, weights)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _narrow_sparse(
     columns: Columns,
     feature: int,
@@ -167,12 +168,11 @@ def refine_rule(
     """Learn the body of a rule on a sample of the examples: the `rows` of positive weight.
 
     `body` receives a condition per row: feature, operator and value. If X is dense, the rows that it covers are left in
-    the first places. Statistics and weights have one row more than there are
-    examples, as scratch. Returns the numbers of covered rows and of conditions, the label of a single-label head
+    the first places. Returns the numbers of covered rows and of conditions, the label of a single-label head
     (-1 if the body is empty) and the body, grown if there was too little room.
     """
     none = np.int64(-1)  # a plain -1 would be a type of its own to Numba, and double what it compiles
-    n_features = columns.nominal.shape[0]
+    features = workspace.drawn
     sparse = is_sparse(columns)
     n_rows = rows.shape[0]
     n_covered = n_rows
@@ -184,7 +184,7 @@ def refine_rule(
     best = NOISE * weight
     while n_conditions < settings.max_conditions:
         chosen, operator, value = none, none, 0.0
-        features = draw_features(settings.seed, rule, n_conditions + 1, n_features, settings.n_drawn_features)
+        fill_with_features(settings.seed, rule, n_conditions + 1, workspace.features, features)
         binned = workspace.bins.shape[0] > 0 and n_covered >= BINS_FROM
         if binned:
             sum_bins(columns.codes, features, rows[:n_rows], statistics, weights, label, workspace)

@@ -10,8 +10,9 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 from numbers import Integral
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from pyboomer.kernel import kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -19,27 +20,27 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
     return z ^ (z >> _S31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _start_stream(seed: int, rule: int, step: int) -> np.uint64:
     z = _mix(np.uint64(seed) + _GOLDEN)
     z = _mix(z + np.uint64(rule) * _GOLDEN)
     return _mix(z + np.uint64(step) * _GOLDEN)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _below(z: np.uint64, n: int) -> int:
     """Turn 64 random bits into an integer from 0 to n - 1."""
     return int(np.float64(_mix(z) >> _S11) * 2.0**-53 * n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_bootstrap(seed: int, rule: int, counts: NDArray[np.float64]) -> None:
     """Draw N of N examples with replacement; `counts` receives how often each was drawn (Alg. 1, line 5)."""
     n = counts.shape[0]
@@ -50,27 +51,34 @@ def draw_bootstrap(seed: int, rule: int, counts: NDArray[np.float64]) -> None:
         counts[_below(z, n)] += 1.0
 
 
-@njit(cache=True, nogil=True)
 def draw_features(seed: int, rule: int, step: int, n_features: int, size: int) -> NDArray[np.int64]:
     """Draw `size` of `n_features` features without replacement, in ascending order (Alg. 3, line 2).
 
     `step` counts the refinements of the rule from 1; step 0 is the bootstrap.
     """
-    features = np.arange(n_features)
-    if size >= n_features:
-        return features
+    drawn = np.empty(min(size, n_features), dtype=np.int64)
+    fill_with_features(seed, rule, step, np.arange(n_features), drawn)
+    return drawn
+
+
+@kernel
+def fill_with_features(seed: int, rule: int, step: int, features: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
+    """`draw_features` into an array; `features` are all of them in ascending order, and are left like that."""
+    n, size = features.shape[0], drawn.shape[0]
     z = _start_stream(seed, rule, step)
-    drawn = np.empty(size, dtype=np.int64)
-    for i in range(size):  # the first `size` places of a Fisher-Yates shuffle, each put in its place
+    for i in range(size):  # the first places of a Fisher-Yates shuffle, each put in its place
         z += _GOLDEN
-        j = i + _below(z, n_features - i)
+        j = i + _below(z, n - i) if size < n else i
         features[i], features[j] = features[j], features[i]
         place = i
         while place > 0 and drawn[place - 1] > features[i]:
             drawn[place] = drawn[place - 1]
             place -= 1
         drawn[place] = features[i]
-    return drawn
+    for i in range(size - 1, -1, -1):  # all swaps undone, the last one first
+        j = i + _below(z, n - i) if size < n else i
+        features[i], features[j] = features[j], features[i]
+        z -= _GOLDEN
 
 
 def count_features(max_features: str | int | float | None, n_features: int) -> int:

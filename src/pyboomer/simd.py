@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
+from numpy.typing import NDArray
+
+from pyboomer.kernel import kernel
 
 LANES = 8
 _FLAGS = ("contract", "nsz")  # products may be fused with sums; NaN and infinity keep their meaning
@@ -223,6 +226,15 @@ else:
     power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros
     at_most, equal = _comparison("<="), _comparison("==")
 
+
+def make_zeros(shape: tuple[int, int]) -> NDArray[np.float64]:
+    """An array of zeros that starts where a cache line does: vectors that straddle two take much longer."""
+    size = shape[0] * shape[1]
+    numbers = np.zeros(size + LANES)
+    start = -numbers.ctypes.data % (8 * LANES) // 8
+    return numbers[start : start + size].reshape(shape)
+
+
 # exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2; ln 2 is split in two numbers, so that r is exact
 _ROUND = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the last bits
 _LOG2_E = 1.4426950408889634
@@ -230,7 +242,7 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def exp(x: Any) -> Any:
     """The exponential of each number, for numbers up to 0; exact to about one unit in the last place.
 

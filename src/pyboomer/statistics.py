@@ -20,9 +20,9 @@ that of the padding, and that of unknown labels.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.kernel import kernel
 from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.simd import LANES, exp, larger, largest, load, splat, store, total, where_above
 
@@ -54,7 +54,7 @@ class Truth(NamedTuple):
         return Y, (1.0 - unknown if self.Y.dtype == np.int8 and unknown.any() else None)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pad(k: int) -> int:
     """The width of a section for k numbers."""
     return -(-k // LANES) * LANES
@@ -69,7 +69,7 @@ def choose_layout(loss: Loss, single: bool) -> int:
     return OUTER_GRADIENT if loss is example_wise_logistic else OUTER
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_columns(layout: int, n_labels: int) -> int:
     """The length of a row of statistics, or of sums of them."""
     if layout == DENSE:
@@ -108,7 +108,7 @@ def write_statistics(
             statistics[rows, 2 * width : 2 * width + k] = curvature[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def update_statistics(
     update: int, layout: int, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int
 ) -> None:
@@ -159,7 +159,7 @@ def update_statistics(
                 store(statistics, n * size + width + k, p * (1.0 - p) if layout == DIAGONAL else p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
     """Add a rule's head to the scores of the examples it covers; labels `first` to `last` - 1, whole vectors."""
     width = scores.shape[1]
@@ -170,14 +170,22 @@ def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last:
             store(scores, position, load(scores, position) + change)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sum_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
     """Sum the statistics of the covered examples (Alg. 2, line 1); returns the sum of their weights."""
+    for s in range(sums.shape[0]):
+        sums[s] = 0.0
+    return add_rows(statistics, rows, weights, sums)
+
+
+@kernel(error_model="numpy")
+def add_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
+    """Add the statistics of some examples to sums; returns the sum of their weights."""
     size = sums.shape[0]
     for s in range(0, size, 2 * LANES):  # two vectors at a time; an odd last one is done twice
         other = s + LANES if s + LANES < size else s
-        first = splat(0.0)
-        second = splat(0.0)
+        first = load(sums, s)
+        second = load(sums, other)
         for r in range(rows.shape[0]):
             n = rows[r]
             first = first + weights[n] * load(statistics, n * size + s)
@@ -190,7 +198,7 @@ def sum_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> floa
     return weight
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sum_hessians(layout: int, n_labels: int, statistics: Array, rows: Rows, weights: Array, A: Array) -> None:
     """Sum the Hessians diag(a_n) - b_n b_n^T of the covered examples: the lower triangle, in rows of whole vectors."""
     size = statistics.shape[1]

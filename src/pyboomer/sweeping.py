@@ -9,11 +9,11 @@ never decides between equals.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.features import AT_MOST, EQUAL, MISSING, Columns, collect_column
 from pyboomer.heads import TIE
+from pyboomer.kernel import kernel
 from pyboomer.rating import (
     RATE_BOUND,
     RATE_EXACT,
@@ -34,37 +34,44 @@ Array = NDArray[np.float64]
 BLOCK = 512  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def midpoint(a: float, b: float) -> float:
     """The threshold between two adjacent values a < b: at least a and below b, in floating point too."""
     middle = a / 2 + b / 2
     return middle if a <= middle < b else a
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _find_runs(values: Array, ends: NDArray[np.int32]) -> int:
     """Find where runs of equal values end; returns their number."""
+    m = values.shape[0]
+    if m == 0:
+        return 0
     runs = 0
-    for j in range(values.shape[0] - 1):
-        ends[runs] = j
-        runs += values[j] != values[j + 1]
-    ends[runs] = values.shape[0] - 1
+    if values[0] != values[m - 1]:
+        for j in range(m - 1):
+            ends[runs] = j
+            runs += values[j] != values[j + 1]
+    ends[runs] = m - 1
     return runs + 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _pick(
-    inside: Array, outside: Array, weight: Array, n_runs: int, total_weight: float, min_coverage: float, best: float
+    n_runs: int, total_weight: float, settings: Settings, workspace: Workspace, best: float
 ) -> tuple[float, int, bool]:
     """The first condition among the best that beat `best`: its gain, its run (-1: there is none), whether negated."""
+    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
+    if settings.rating == RATE_BOUND and settings.layout != OUTER:
+        turn_into_bounds(n_runs, total_weight, inside, outside, weight)
     best_run = -1
     best_negated = False
     limit = 2 * best * (1 + TIE)
     for run in range(n_runs):
-        if inside[run] > limit and weight[run] >= min_coverage:
+        if inside[run] > limit and weight[run] >= settings.min_coverage:
             best_run, best_negated = run, False
             limit = inside[run] * (1 + TIE)
-        if outside[run] > limit and total_weight - weight[run] >= min_coverage:
+        if outside[run] > limit and total_weight - weight[run] >= settings.min_coverage:
             best_run, best_negated = run, True
             limit = outside[run] * (1 + TIE)
     if best_run >= 0:
@@ -72,38 +79,47 @@ def _pick(
     return best, best_run, best_negated
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def _rate_runs(
-    nominal: bool,
+    restart: bool,
+    examples: NDArray[np.int32],
     ends: NDArray[np.int32],
     statistics: Array,
     weights: Array,
     label: int,
     totals: Array,
+    total_weight: float,
     settings: Settings,
     workspace: Workspace,
+    inside: Array,
+    outside: Array,
+    weight: Array,
 ) -> None:
     """Rate the runs by sums of rows of statistics: of examples or bins, about all labels or one."""
-    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
     if label >= 0:
         rate_one_label(
-            nominal,
-            workspace.examples,
+            restart, examples, ends, statistics, weights, totals[0], totals[1], settings.l2, inside, outside, weight
+        )
+    elif settings.rating == RATE_EXACT or settings.layout == OUTER:
+        rate_by_solving(
+            settings,
+            restart,
+            examples,
             ends,
             statistics,
             weights,
-            totals[0],
-            totals[1],
-            settings.l2,
+            totals,
+            total_weight,
             inside,
             outside,
             weight,
+            workspace,
         )
     else:
         rate_labels(
             settings.rating == RATE_SINGLE,
-            nominal,
-            workspace.examples,
+            restart,
+            examples,
             ends,
             statistics,
             weights,
@@ -116,7 +132,7 @@ def _rate_runs(
         )
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def sweep_column(
     columns: Columns,
     feature: int,
@@ -133,50 +149,96 @@ def sweep_column(
     """The best condition on a feature that beats `best`: its gain, operator (-1: there is none) and value.
 
     `workspace.whole` holds the sums over all covered, sampled examples (of its label alone, for a single-label head
-    whose label is known).
+    whose label is known). The examples that hold the fill value of a sparse feature are never summed: the others are
+    swept towards it from both sides.
     """
-    examples, values = workspace.examples, workspace.values
-    m, n_missing, has_fill = collect_column(
-        columns, feature, rows, n_covered, weights, examples, values, workspace.bits
+    examples, values, ends = workspace.examples, workspace.values, workspace.ends
+    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
+    m_below, m_above, n_missing = collect_column(
+        columns, feature, rows, weights, examples, values, ends, workspace.bits
     )
-    if m < 2 or values[0] == values[m - 1]:
+    m = m_below + m_above
+    filled = m + n_missing < n_covered
+    below = _find_runs(values[:m_below], ends)
+    above = _find_runs(values[m_below:m], ends[below:])
+    n_values = below + filled + above
+    if n_values < 2:
         return best, -1, 0.0
-    size = 2 if label >= 0 else workspace.whole.shape[0]
-    sums = workspace.total[:size]
-    for s in range(size):
-        sums[s] = workspace.whole[s]
-    total_weight = whole_weight
+    own = workspace.pair if label >= 0 else statistics
+    totals, total_weight = workspace.whole, whole_weight
     if n_missing > 0:
-        total_weight -= _subtract_entries(
-            examples[m : m + n_missing], statistics, weights, label, settings, workspace, sums
-        )
-    if has_fill:  # the sums of these examples are what the others leave of the total
-        n_examples = weights.shape[0] - 1
-        filled = workspace.filled[:size]
-        for s in range(size):
-            filled[s] = sums[s]
-        w = total_weight - _subtract_entries(examples[:m], statistics, weights, label, settings, workspace, filled)
-        weights[n_examples] = w
-        for s in range(size):
-            if label >= 0:
-                workspace.pair[n_examples, s] = filled[s] / w
-            elif settings.rating != RATE_EXACT:
-                statistics[n_examples, s] = filled[s] / w
+        totals = workspace.total
+        total_weight -= _sum_present(examples[m : m + n_missing], own, weights, label, settings, workspace)
 
+    # Of two values, the second makes the same conditions as the first. The last threshold would leave nothing above it.
     nominal = columns.nominal[feature]
-    n_runs = _find_runs(values[:m], workspace.ends)
-    if not nominal:
-        n_runs -= 1  # the last run is all there is: no condition
-    ends = workspace.ends[:n_runs]
-    if settings.rating == RATE_EXACT or settings.layout == OUTER:
-        rate_by_solving(settings, nominal, examples, ends, statistics, weights, total_weight, workspace)
-    else:
-        own = workspace.pair if label >= 0 else statistics
-        _rate_runs(nominal, ends, own, weights, label, sums, settings, workspace)
-    return _choose(nominal, n_runs, total_weight, settings, workspace, best)
+    by_value = nominal and n_values > 2
+    n_runs = n_values if by_value else n_values - 1
+    for part in range(3):
+        restart, negated, entry, end = by_value, False, 0, 0
+        if part == 0:  # upwards to the fill value
+            first, last = 0, min(below, n_runs)
+        elif part == 1:  # downwards to it; what is swept then meets the negations of the conditions
+            first, last = below + (by_value and filled), n_runs
+            negated, entry, end = not by_value, m_below, below
+        else:  # a nominal feature: whatever is stored meets the negation of the condition on the fill value
+            first, last = below, below + (by_value and filled)
+            restart, negated, end = False, True, below + above
+            ends[end] = m - 1
+        if first >= last:
+            continue
+        _rate_runs(
+            restart,
+            examples[entry:],
+            ends[end : end + last - first],
+            own,
+            weights,
+            label,
+            totals,
+            total_weight,
+            settings,
+            workspace,
+            outside[first:] if negated else inside[first:],
+            inside[first:] if negated else outside[first:],
+            weight[first:],
+        )
+        if part == 1:
+            _reverse(inside[first:last])
+            _reverse(outside[first:last])
+            _reverse(weight[first:last])
+        if negated:
+            for run in range(first, last):
+                weight[run] = total_weight - weight[run]
+    best, run, negated = _pick(n_runs, total_weight, settings, workspace, best)
+    if run < 0:
+        return best, -1, 0.0
+    value = _read_value(run, below, filled, n_values, m_below, columns.fill[feature], workspace)
+    if nominal:
+        return best, EQUAL + negated, value
+    above_it = _read_value(run + 1, below, filled, n_values, m_below, columns.fill[feature], workspace)
+    return best, AT_MOST + negated, midpoint(value, above_it)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
+def _read_value(
+    run: int, below: int, filled: bool, n_values: int, m_below: int, fill: float, workspace: Workspace
+) -> float:
+    """The value of a run, counted in ascending order."""
+    if run < below:
+        return workspace.values[workspace.ends[run]]
+    if filled and run == below:
+        return fill
+    return workspace.values[m_below + workspace.ends[below + n_values - 1 - run]]
+
+
+@kernel(forceinline=True)
+def _reverse(numbers: Array) -> None:
+    n = numbers.shape[0]
+    for i in range(n // 2):
+        numbers[i], numbers[n - 1 - i] = numbers[n - 1 - i], numbers[i]
+
+
+@kernel(error_model="numpy")
 def sum_bins(
     codes: NDArray[np.uint8],
     features: NDArray[np.int64],
@@ -215,7 +277,7 @@ def sum_bins(
                         store(bins, target + s, load(bins, target + s) + weight * load(statistics, n * size + s))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_bins(
     nominal: bool, bins: Array, bin_weight: Array, label: int, settings: Settings, workspace: Workspace, best: float
 ) -> tuple[float, int, float]:
@@ -229,7 +291,6 @@ def sweep_bins(
     for b in range(MISSING):
         if bin_weight[b] > 0.0:
             workspace.examples[m] = b
-            workspace.values[m] = b
             workspace.ends[m] = m
             m += 1
             total_weight += bin_weight[b]
@@ -238,53 +299,54 @@ def sweep_bins(
     if m < 2:
         return best, -1, 0.0
     n_runs = m if nominal else m - 1
-    ends = workspace.ends[:n_runs]
-    _rate_runs(nominal, ends, bins, workspace.ones, label, sums, settings, workspace)
+    _rate_runs(
+        nominal,
+        workspace.examples,
+        workspace.ends[:n_runs],
+        bins,
+        workspace.ones,
+        label,
+        sums,
+        total_weight,
+        settings,
+        workspace,
+        workspace.inside,
+        workspace.outside,
+        workspace.weight,
+    )
     w = 0.0
     for run in range(n_runs):
         w = bin_weight[workspace.examples[run]] + (0.0 if nominal else w)
         workspace.weight[run] = w
-    return _choose(nominal, n_runs, total_weight, settings, workspace, best)
-
-
-@njit(cache=True, nogil=True)
-def _choose(
-    nominal: bool, n_runs: int, total_weight: float, settings: Settings, workspace: Workspace, best: float
-) -> tuple[float, int, float]:
-    """Pick a condition and put it in terms of the feature: gain, operator (-1: there is none) and value."""
-    if settings.rating == RATE_BOUND and settings.layout != OUTER:
-        turn_into_bounds(n_runs, total_weight, workspace.inside, workspace.outside, workspace.weight)
-    best, run, negated = _pick(
-        workspace.inside, workspace.outside, workspace.weight, n_runs, total_weight, settings.min_coverage, best
-    )
+    best, run, negated = _pick(n_runs, total_weight, settings, workspace, best)
     if run < 0:
         return best, -1, 0.0
-    end = workspace.ends[run]
+    bin = workspace.examples[run]
     if nominal:
-        return best, EQUAL + negated, workspace.values[end]
-    return best, AT_MOST + negated, midpoint(workspace.values[end], workspace.values[end + 1])
+        return best, EQUAL + negated, bin
+    return best, AT_MOST + negated, midpoint(bin, workspace.examples[run + 1])
 
 
-@njit(cache=True, nogil=True)
-def _subtract_entries(
-    entries: NDArray[np.int32],
+@kernel
+def _sum_present(
+    missing: NDArray[np.int32],
     statistics: Array,
     weights: Array,
     label: int,
     settings: Settings,
     workspace: Workspace,
-    sums: Array,
 ) -> float:
-    """Take single examples out of sums; returns their weight."""
+    """Leave in `workspace.total` what some examples leave of the sums over all; returns their weight."""
+    sums = workspace.total
+    for s in range(2 if label >= 0 else sums.shape[0]):
+        sums[s] = workspace.whole[s]
     removed = 0.0
-    for j in range(entries.shape[0]):
-        n = entries[j]
-        if n == weights.shape[0] - 1:
-            continue
+    for j in range(missing.shape[0]):
+        n = missing[j]
         removed += weights[n]
         if label >= 0:
-            sums[0] -= weights[n] * workspace.pair[n, 0]
-            sums[1] -= weights[n] * workspace.pair[n, 1]
+            sums[0] -= weights[n] * statistics[n, 0]
+            sums[1] -= weights[n] * statistics[n, 1]
         else:
             add_example(settings, statistics, n, -weights[n], sums)
     return removed

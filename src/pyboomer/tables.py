@@ -61,7 +61,7 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
     nominal = _find_nominal(categorical_features, names, ())
     _check_finite(matrix, names)
     if sp.issparse(matrix):
-        return Table(matrix, names, find_categories(matrix.tocsc(), nominal))
+        return Table(matrix, names, find_categories(matrix, nominal))
     categories = find_categories(matrix, nominal)
     return Table(encode(matrix, categories), names, categories)
 
