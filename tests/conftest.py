@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "learning_rate": 0.3,
     "l2": 1.0,
     "bootstrap": True,
+    "n_samples": None,
     "n_drawn_features": None,
     "max_conditions": None,
     "min_coverage": 0.0,
@@ -46,6 +47,7 @@ def make_booster(
     """The engine, ready to learn, and the categories of the nominal features; `search` is exact unless told."""
     options = {**DEFAULTS, "search": "exact", **options}
     options["n_drawn_features"] = options["n_drawn_features"] or X.shape[1]
+    options["n_samples"] = (options["n_samples"] or X.shape[0]) * options.pop("bootstrap")
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     Y = Y if options["loss"] is squared_error else Y.astype(np.int8)
     mask = np.isin(np.arange(X.shape[1]), nominal)

@@ -24,6 +24,8 @@ REJECTED: dict[str, list[Any]] = {
     "learning_rate": [0, -0.1, 1.5, 3.0, NAN, INFINITY, "0.1", None, True, 1j, 10**400],
     "l2": [-1, -1e-300, NAN, INFINITY, "1", None, False, 10**400],
     "bootstrap": ["yes", 0, 1, None, 0.5],
+    "sampling": ["bootstrap", None, True, "stratified"],
+    "max_samples": [0, -1, 0.0, 1.5, "2/3", True, NAN],
     "max_features": ["sqrt", "LOG2", 0, -1, 0.0, 1.5, NAN, True, [3], np.array([1, 2])],
     "max_conditions": [0, -1, 2.0, "3", True],
     "min_coverage": [0, 0.5, -1, NAN, INFINITY, "1", None, True],
@@ -50,6 +52,8 @@ ACCEPTED: dict[str, list[Any]] = {
     "learning_rate": [1, 1e-9, np.float32(0.5), Fraction(1, 3)],
     "l2": [0, 0.0, 1e300, np.int8(2)],
     "bootstrap": [False, np.False_],
+    "sampling": ["without-replacement", "stratified-label-wise", "stratified-example-wise"],
+    "max_samples": [None, 1, 100, 0.5, 1.0, np.int64(3), Fraction(1, 2)],
     "max_features": [None, 1, 100, 1.0, 0.01, np.int16(1), np.float64(0.5)],
     "max_conditions": [None, 1, np.int64(2)],
     "min_coverage": [1, 2.5, 1e9],
@@ -105,7 +109,7 @@ def test_the_docstring_lists_name_allowed_values_default_and_meaning_of_every_pa
     for parameter in table:
         assert f"\n{parameter.name} : {parameter.allowed}, default={parameter.default!r}\n" in document
         assert " ".join(parameter.meaning.split()) in words
-    assert all(len(line) <= 130 for line in describe_parameters(table).splitlines())
+    assert all(len(line) <= 140 for line in describe_parameters(table).splitlines())
 
 
 @each_estimator

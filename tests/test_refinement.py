@@ -11,7 +11,7 @@ from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.heads import TIE
 from pyboomer.losses import dense_hessians, example_wise_logistic, label_wise_logistic
 from pyboomer.reference import Condition, ReferenceRule, Setting, covers, rate_candidates, sum_candidates
-from pyboomer.sampling import count_features, draw_bootstrap, draw_features
+from pyboomer.sampling import NO_STRATA, count_features, draw_examples, draw_features
 
 Array = NDArray[np.float64]
 Learn = Callable[..., list[ReferenceRule]]
@@ -188,7 +188,7 @@ def replay(rules: list[ReferenceRule], X: Array, Y: Array, setting: Setting) -> 
         curvature = np.concatenate([dense_hessians("diagonal-minus-outer", (a, b)), a[:, :, None]], axis=2)
         weight = np.ones(len(X))
         if setting.bootstrap:
-            draw_bootstrap(setting.seed, t, weight)
+            draw_examples(setting.seed, t, len(weight), NO_STRATA, weight)
         for s in range(len(rule.body) + 1):
             sampled = (weight > 0) & covers(rule.body[:s], X)
             conditions: list[Condition] = []

@@ -1,5 +1,8 @@
 """Draws are pure functions of (seed, rule, step), and as random as they claim to be."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chisquare, poisson
 
-from pyboomer.sampling import count_features, draw_bootstrap, draw_features
+from pyboomer import BoomerClassifier
+from pyboomer.sampling import NO_STRATA, Strata, count_examples, count_features, draw_examples, draw_features
+from pyboomer.stratification import group_examples
 
 seeds = st.integers(0, 2**31 - 2)
 numbers = st.integers(0, 10_000)
@@ -15,7 +20,7 @@ numbers = st.integers(0, 10_000)
 
 def bootstrap(seed: int, rule: int, n: int) -> NDArray[np.float64]:
     counts = np.full(n, 99.0)  # what was there before must not matter
-    draw_bootstrap(seed, rule, counts)
+    draw_examples(seed, rule, n, NO_STRATA, counts)
     return counts
 
 
@@ -103,3 +108,95 @@ def test_the_number_of_features_steps_exactly_after_powers_of_two(power: int) ->
 )
 def test_max_features_may_be_none_a_number_or_a_fraction(max_features: int | float | None, size: int) -> None:
     assert count_features(max_features, 20) == size
+
+
+# --- Other samples of examples ----------------------------------------------------------------------------------------
+
+
+def sample(seed: int, rule: int, size: int, n: int, strata: Strata = NO_STRATA) -> NDArray[np.float64]:
+    counts = np.full(n, np.nan)
+    draw_examples(seed, rule, size, strata, counts)
+    return counts
+
+
+def one_group(n: int) -> Strata:
+    return Strata(np.arange(n, dtype=np.int32), np.array([n]))
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(1, 1000), st.integers(1, 60), st.data())
+def test_a_sample_without_replacement_has_its_size(seed: int, rule: int, n: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, n))
+    counts = sample(seed, rule, size, n, one_group(n))
+    assert set(counts) <= {0.0, 1.0}
+    assert counts.sum() == size
+    np.testing.assert_array_equal(counts, sample(seed, rule, size, n, one_group(n)))
+
+
+def test_a_sample_with_replacement_may_be_smaller_or_larger() -> None:
+    assert sample(1, 1, 7, 30).sum() == 7
+    assert sample(1, 1, 70, 30).sum() == 70
+
+
+def test_every_example_is_drawn_equally_often_without_replacement() -> None:
+    shares = sum(sample(3, rule, 20, 50, one_group(50)) for rule in range(4000)) / 4000
+    np.testing.assert_allclose(shares, 0.4, atol=0.04)
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(1, 100), st.integers(1, 200), st.integers(1, 6), st.floats(0.05, 1))
+def test_each_stratum_has_its_share(seed: int, rule: int, n: int, k: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((n, k)) < 0.3).astype(np.uint8)
+    size = count_examples(share, n, replace=False)
+    for by in ("label-wise", "example-wise"):
+        strata = group_examples(Y, by)
+        assert sorted(strata.examples.tolist()) == list(range(n))
+        counts = sample(seed, rule, size, n, strata)
+        assert counts.sum() == size
+        begin = 0
+        for end in strata.ends:
+            members = strata.examples[begin:end]
+            assert abs(counts[members].sum() - len(members) * size / n) <= 1
+            begin = end
+
+
+def test_groups_are_label_vectors_or_rarest_labels() -> None:
+    Y = np.array([[1, 0], [1, 1], [0, 0], [1, 0], [0, 1]], dtype=np.uint8)  # the second label is the rarer one
+    by_vector = group_examples(Y, "example-wise")
+    assert [group.tolist() for group in np.split(by_vector.examples, by_vector.ends[:-1])] == [[2], [4], [0, 3], [1]]
+    by_label = group_examples(Y, "label-wise")
+    assert [group.tolist() for group in np.split(by_label.examples, by_label.ends[:-1])] == [[1, 4], [0, 3], [2]]
+
+
+@pytest.mark.parametrize(
+    ("given", "n", "replace", "size"),
+    [(None, 30, True, 30), (None, 30, False, 20), (0.5, 30, False, 15), (70, 30, True, 70), (70, 30, False, 30)],
+)
+def test_the_size_of_a_sample(given: Any, n: int, replace: bool, size: int) -> None:
+    assert count_examples(given, n, replace) == size
+
+
+@pytest.mark.parametrize("sampling", ["with-replacement", "without-replacement", "label-wise", "example-wise"])
+def test_every_kind_of_sample_gives_the_rules_of_the_reference(
+    variant: dict[str, Any], sampling: str, check_oracle: Callable[..., Any]
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 4))
+    Y = np.where(X[:, :3] + rng.normal(size=(60, 3)) > 0, 1, -1)
+    strata = NO_STRATA if sampling == "with-replacement" else group_examples((Y == 1).astype(np.uint8), sampling)
+    check_oracle(X, Y, n_rules=20, n_samples=25, strata=strata, **variant)
+
+
+@pytest.mark.parametrize(
+    "sampling", ["with-replacement", "without-replacement", "stratified-label-wise", "stratified-example-wise"]
+)
+def test_every_kind_of_sample_learns(sampling: str) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 4))
+    Y = (X[:, :3] > 0).astype(int)
+    model = BoomerClassifier(n_rules=200, sampling=sampling, max_samples=0.4, random_state=1).fit(X, Y)
+    assert model.score(X, Y) > 0.9
+    everyone = BoomerClassifier(n_rules=20, bootstrap=False, random_state=1).fit(X, Y)
+    all_of_them = BoomerClassifier(n_rules=20, sampling="without-replacement", max_samples=1.0, random_state=1).fit(
+        X, Y
+    )
+    assert all_of_them.rules_ == everyone.rules_

@@ -20,7 +20,7 @@ from pyboomer.losses import Loss
 from pyboomer.rating import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
 from pyboomer.refinement import grow, refine_rule
 from pyboomer.rules import RuleEnsemble
-from pyboomer.sampling import draw_bootstrap
+from pyboomer.sampling import NO_STRATA, Strata, draw_examples
 from pyboomer.simd import LANES, make_zeros
 from pyboomer.statistics import (
     OUTER,
@@ -62,17 +62,19 @@ def choose_rating(loss: Loss, single: bool, search: str) -> int:
 
 
 @kernel
-def _draw_sample(settings: Settings, rule: int, sample_weight: Array, weights: Array, rows: NDArray[np.int32]) -> int:
+def _draw_sample(
+    settings: Settings, rule: int, sample_weight: Array, strata: Strata, weights: Array, rows: NDArray[np.int32]
+) -> int:
     """Draw the weights that a rule is learned with, and put the examples sampled, of positive weight, first in `rows`.
 
     Returns how many these are; behind them follow the others.
     """
-    if settings.bootstrap:
-        draw_bootstrap(settings.seed, rule, weights)
+    if settings.n_samples > 0:
+        draw_examples(settings.seed, rule, settings.n_samples, strata, weights)
     n_sampled = 0
     last = rows.shape[0] - 1
     for n in range(rows.shape[0]):
-        weights[n] = weights[n] * sample_weight[n] if settings.bootstrap else sample_weight[n]
+        weights[n] = weights[n] * sample_weight[n] if settings.n_samples > 0 else sample_weight[n]
         rows[n_sampled] = n
         rows[last - (n - n_sampled)] = n
         n_sampled += weights[n] > 0.0
@@ -104,6 +106,7 @@ def learn_rules(
     columns: Columns,
     truth: Truth,
     sample_weight: Array,
+    strata: Strata,
     scores: Array,
     statistics: Array,
     settings: Settings,
@@ -133,7 +136,7 @@ def learn_rules(
     n_rows = n
     used = 0
     for t in range(count):
-        n_sampled = _draw_sample(settings, first + t, sample_weight, weights, rows)  # line 5
+        n_sampled = _draw_sample(settings, first + t, sample_weight, strata, weights, rows)  # line 5
         n_rows, size, label, body = refine_rule(  # line 6
             columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
         )
@@ -188,7 +191,9 @@ class Booster:
         The L2 regularisation of the default rule, if it is another than that of all rules.
     head : {"multi", "single"}
     search : {"bound", "exact"}
-    learning_rate, l2, bootstrap, n_drawn_features, max_conditions, min_coverage, seed
+    n_samples, strata
+        How many examples the sample of a rule has (0 for no sampling), and the groups they are drawn from.
+    learning_rate, l2, n_drawn_features, max_conditions, min_coverage, seed
         See `Settings`; None for no limit.
     """
 
@@ -207,7 +212,8 @@ class Booster:
         search: str,
         learning_rate: float,
         l2: float,
-        bootstrap: bool,
+        n_samples: int,
+        strata: Strata = NO_STRATA,
         n_drawn_features: int,
         max_conditions: int | None,
         min_coverage: float,
@@ -219,6 +225,7 @@ class Booster:
         self.loss = loss
         self.columns = columns
         self.sample_weight = sample_weight
+        self.strata = strata
         self.settings = Settings(
             n_labels=n_labels,
             update=choose_update(loss),
@@ -226,7 +233,7 @@ class Booster:
             rating=choose_rating(loss, single, search),
             learning_rate=float(learning_rate),
             l2=float(l2),
-            bootstrap=bool(bootstrap),
+            n_samples=int(n_samples),
             n_drawn_features=int(n_drawn_features),
             max_conditions=LARGEST if max_conditions is None else int(max_conditions),
             min_coverage=float(min_coverage),
@@ -276,6 +283,7 @@ class Booster:
                 self.columns,
                 truth,
                 self.sample_weight,
+                self.strata,
                 self.scores,
                 self.statistics,
                 self.settings,

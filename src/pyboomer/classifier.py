@@ -29,7 +29,8 @@ from pyboomer.interrupt import DeferredInterrupt
 from pyboomer.labels import LabelForm, Labels, read_labels
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import PARAMETERS, describe_parameters
-from pyboomer.stratification import hold_out
+from pyboomer.sampling import Strata
+from pyboomer.stratification import group_examples, hold_out
 from pyboomer.tables import Table
 from pyboomer.training import Progress, Watch, train
 
@@ -95,6 +96,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         learning_rate: float = 0.1,
         l2: float = 1.0,
         bootstrap: bool = True,
+        sampling: str = "with-replacement",
+        max_samples: int | float | None = None,
         max_features: str | int | float | None = "log2",
         max_conditions: int | None = None,
         min_coverage: float = 1,
@@ -120,6 +123,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.learning_rate = learning_rate
         self.l2 = l2
         self.bootstrap = bootstrap
+        self.sampling = sampling
+        self.max_samples = max_samples
         self.max_features = max_features
         self.max_conditions = max_conditions
         self.min_coverage = min_coverage
@@ -165,6 +170,9 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return hold_out(Y, self.validation_fraction, seed)
+
+    def _find_strata(self, Y: NDArray[Any]) -> Strata:
+        return group_examples(Y, self.sampling.removeprefix("stratified-"))
 
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
         return np.where(Y == 1, 1, -1).astype(np.int8)

@@ -28,6 +28,7 @@ from pyboomer.modelfile import save_model
 from pyboomer.parameters import Parameter
 from pyboomer.prediction import add_scores
 from pyboomer.rules import RuleEnsemble
+from pyboomer.sampling import Strata
 from pyboomer.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.tables import Table, read_table, read_training_table, refuse_lazy, refuse_new_categories
 from pyboomer.targets import Targets
@@ -50,6 +51,8 @@ class RuleEstimator(BaseEstimator):
     learning_rate: float
     l2: float
     bootstrap: bool
+    sampling: str
+    max_samples: int | float | None
     max_features: str | int | float | None
     max_conditions: int | None
     min_coverage: float
@@ -78,6 +81,10 @@ class RuleEstimator(BaseEstimator):
 
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Which examples are learned from, and which are held out."""
+        raise NotImplementedError
+
+    def _find_strata(self, Y: NDArray[Any]) -> Strata:
+        """The groups of examples that samples without replacement are drawn from."""
         raise NotImplementedError
 
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:

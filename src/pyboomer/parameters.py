@@ -121,6 +121,27 @@ PARAMETERS = (
         "Whether each rule's body is learned on a bootstrap sample of the examples. Its head is always fitted on all.",
     ),
     Parameter(
+        "sampling",
+        "with-replacement",
+        '"with-replacement", "without-replacement", "stratified-label-wise" or "stratified-example-wise"',
+        _one_of("with-replacement", "without-replacement", "stratified-label-wise", "stratified-example-wise"),
+        "How the examples of a sample are drawn, if bootstrap=True: with replacement (the paper's bootstrap) or "
+        "without; stratified, without replacement, in proportion to the rarest relevant label of an example or to its "
+        "whole label vector.",
+    ),
+    Parameter(
+        "max_samples",
+        None,
+        "None, a whole number of at least 1 or a fraction in (0, 1]",
+        lambda value: (
+            value is None
+            or _is_whole(value, 1)
+            or (_is_real(value) and not isinstance(value, Integral) and 0 < value <= 1)
+        ),
+        "How many examples a sample has, if bootstrap=True: a number or a fraction of them. None: as many as there are "
+        "with replacement, two thirds of them without.",
+    ),
+    Parameter(
         "max_features",
         "log2",
         '"log2", None, a whole number of at least 1 or a fraction in (0, 1]',
@@ -280,14 +301,18 @@ _SQUARED_ERROR = Parameter(
     "The loss to minimise.",
 )
 _OF_LABELS = ("loss", "search", "decode", "known_vectors", "calibration")
+_SAMPLING = Parameter(
+    "sampling",
+    "with-replacement",
+    '"with-replacement" or "without-replacement"',
+    _one_of("with-replacement", "without-replacement"),
+    "How the examples of a sample are drawn, if bootstrap=True: with replacement or without.",
+)
+_OF_LABELS = ("loss", "search", "decode", "known_vectors", "calibration")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
 REGRESSOR_PARAMETERS = (
     _SQUARED_ERROR,
-    *(
-        parameter
-        for parameter in PARAMETERS
-        if parameter.name not in ("loss", "search", "decode", "known_vectors", "calibration")
-    ),
+    *(_SAMPLING if p.name == "sampling" else p for p in PARAMETERS if p.name not in _OF_LABELS),
 )
 
 

@@ -34,7 +34,7 @@ class Settings(NamedTuple):
     rating: int
     learning_rate: float
     l2: float
-    bootstrap: bool
+    n_samples: int  # examples of a sample; 0 for no sampling
     n_drawn_features: int
     max_conditions: int
     min_coverage: float

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pyboomer.heads import FLOOR, NOISE, TIE
 from pyboomer.losses import Loss, dense_hessians
-from pyboomer.sampling import draw_bootstrap, draw_features
+from pyboomer.sampling import NO_STRATA, Strata, draw_examples, draw_features
 from pyboomer.sweeping import midpoint
 
 Array = NDArray[np.float64]
@@ -32,6 +32,8 @@ class Setting:
     learning_rate: float = 0.3
     l2: float = 1.0
     bootstrap: bool = True
+    n_samples: int | None = None
+    strata: Strata = NO_STRATA
     n_drawn_features: int | None = None
     nominal: tuple[int, ...] = ()
     max_conditions: int | None = None
@@ -85,7 +87,7 @@ def learn_rules(
         H = dense_hessians(setting.loss.shape, tuple(curvature))
         drawn = np.ones(n)
         if setting.bootstrap:
-            draw_bootstrap(setting.seed, t, drawn)  # line 5
+            draw_examples(setting.seed, t, setting.n_samples or n, setting.strata, drawn)  # line 5
         body, label = refine_rule(X, drawn * weight, g, H, setting, t)  # line 6
         covered = covers(body, X)
         gh = sum_statistics(weight[covered], g[covered], H[covered])

@@ -13,6 +13,8 @@ from pyboomer.estimator import RuleEstimator
 from pyboomer.examples import Examples
 from pyboomer.losses import Loss, find_loss, squared_error
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
+from pyboomer.sampling import Strata
+from pyboomer.stratification import group_examples
 from pyboomer.targets import TargetForm, Targets, read_targets
 from pyboomer.training import Progress
 
@@ -73,6 +75,8 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         learning_rate: float = 0.1,
         l2: float = 1.0,
         bootstrap: bool = True,
+        sampling: str = "with-replacement",
+        max_samples: int | float | None = None,
         max_features: str | int | float | None = "log2",
         max_conditions: int | None = None,
         min_coverage: float = 1,
@@ -94,6 +98,8 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self.learning_rate = learning_rate
         self.l2 = l2
         self.bootstrap = bootstrap
+        self.sampling = sampling
+        self.max_samples = max_samples
         self.max_features = max_features
         self.max_conditions = max_conditions
         self.min_coverage = min_coverage
@@ -157,6 +163,9 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         order = np.random.default_rng(seed).permutation(len(Y))
         size = int(np.clip(round(len(Y) * self.validation_fraction), 1, len(Y) - 1))
         return np.sort(order[size:]), np.sort(order[:size])
+
+    def _find_strata(self, Y: NDArray[Any]) -> Strata:
+        return group_examples(Y, self.sampling)
 
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
         return Y

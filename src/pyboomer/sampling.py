@@ -8,6 +8,7 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 """
 
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,21 +41,50 @@ def _below(z: np.uint64, n: int) -> int:
     return int(np.float64(_mix(z) >> _S11) * 2.0**-53 * n)
 
 
+class Strata(NamedTuple):
+    """Groups of examples that are sampled in proportion to their size: all examples, group by group."""
+
+    examples: NDArray[np.int32]
+    ends: NDArray[np.int64]  # where each group ends
+
+
+NO_STRATA = Strata(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64))
+
+
 @kernel
-def draw_bootstrap(seed: int, rule: int, counts: NDArray[np.float64]) -> None:
-    """Draw N of N examples with replacement; `counts` receives how often each was drawn (Alg. 1, line 5)."""
+def draw_examples(seed: int, rule: int, size: int, strata: Strata, counts: NDArray[np.float64]) -> None:
+    """Draw examples for a rule; `counts` receives how often each was drawn (Alg. 1, line 5).
+
+    Without strata, `size` examples are drawn with replacement: the paper's bootstrap, if as many as there are. From
+    strata, they are drawn without replacement.
+    """
     n = counts.shape[0]
     counts[:] = 0.0
     z = _start_stream(seed, rule, 0)
-    for _ in range(n):
-        z += _GOLDEN
-        counts[_below(z, n)] += 1.0
+    if strata.ends.shape[0] == 0:
+        for _ in range(size):
+            z += _GOLDEN
+            counts[_below(z, n)] += 1.0
+        return
+    z += _GOLDEN
+    shift = np.float64(_mix(z) >> _S11) * 2.0**-53  # so that no stratum is always rounded the same way
+    begin = taken = 0
+    for s in range(strata.ends.shape[0]):
+        end = strata.ends[s]
+        wanted = (size if end == n else int(size * (end / n) + shift)) - taken
+        taken += wanted
+        for i in range(begin, end):
+            z += _GOLDEN
+            if _below(z, end - i) < wanted:
+                counts[strata.examples[i]] = 1.0
+                wanted -= 1
+        begin = end
 
 
 def draw_features(seed: int, rule: int, step: int, n_features: int, size: int) -> NDArray[np.int64]:
     """Draw `size` of `n_features` features without replacement, in ascending order (Alg. 3, line 2).
 
-    `step` counts the refinements of the rule from 1; step 0 is the bootstrap.
+    `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
     """
     drawn = np.empty(min(size, n_features), dtype=np.int64)
     fill_with_features(seed, rule, step, np.arange(n_features), drawn)
@@ -79,6 +109,15 @@ def fill_with_features(seed: int, rule: int, step: int, features: NDArray[np.int
         j = i + _below(z, n - i) if size < n else i
         features[i], features[j] = features[j], features[i]
         z -= _GOLDEN
+
+
+def count_examples(max_samples: int | float | None, n: int, replace: bool) -> int:
+    """How many of n examples a sample has; None for n with replacement, and two thirds of them without."""
+    if max_samples is None:
+        return n if replace else max(1, round(n * 2 / 3))
+    if isinstance(max_samples, Integral):
+        return int(max_samples) if replace else min(int(max_samples), n)
+    return max(1, round(max_samples * n))
 
 
 def count_features(max_features: str | int | float | None, n_features: int) -> int:

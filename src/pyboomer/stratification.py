@@ -1,12 +1,16 @@
-"""A stratified split holds out some examples so that each label is as frequent among them as among the others.
+"""A stratified choice of examples keeps the share of each label: of those held out, and of those sampled for a rule.
 
 With several labels no split can be exact. Iterative stratification (Sechidis et al., "On the Stratification of
 Multi-label Data", 2011) deals out the examples of the rarest label first, since those of frequent labels can still
 restore the balance later. It is written out here because the libraries that have it are no longer maintained.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from pyboomer.sampling import Strata
 
 Rows = NDArray[np.int64]
 
@@ -36,6 +40,23 @@ def hold_out(Y: NDArray[np.uint8], fraction: float, seed: int) -> tuple[Rows, Ro
     rest = np.flatnonzero(waiting)  # without labels: they fill the places that remain
     held_out[rest[: max(0, places[1])]] = True
     return np.sort(order[~held_out]), np.sort(order[held_out])
+
+
+def group_examples(Y: NDArray[Any], by: str) -> Strata:
+    """Groups of examples to sample from: by "label-wise" the rarest relevant label, by "example-wise" the label vector.
+
+    Otherwise all examples are one group.
+    """
+    n = len(Y)
+    group = np.zeros(n, dtype=np.int64)
+    if by == "example-wise":
+        group = np.unique(Y, axis=0, return_inverse=True)[1].ravel()
+    elif by == "label-wise":
+        rarest_first = np.argsort(Y.sum(axis=0), kind="stable")
+        relevant = np.hstack([Y[:, rarest_first], np.ones((n, 1), dtype=Y.dtype)])  # the last group: no label at all
+        group = relevant.argmax(axis=1)
+    order = np.argsort(group, kind="stable").astype(np.int32)
+    return Strata(order, np.append(np.flatnonzero(np.diff(group[order])) + 1, n))
 
 
 def _choose_side(wanted: NDArray[np.float64], places: NDArray[np.int64]) -> int:
