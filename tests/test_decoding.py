@@ -314,6 +314,8 @@ def test_other_decodings_are_refused(decode: Any) -> None:
 def test_thresholds_must_be_as_many_as_labels() -> None:
     with pytest.raises(ValueError, match="decode has 2 thresholds, but there are 3 labels"):
         fit().predict(X, decode=[0.5, 0.5])
+    with pytest.raises(ValueError, match="decode has 2 thresholds, but there are 3 labels"):
+        fit(decode=[0.5, 0.5])
 
 
 # --- Thresholds -------------------------------------------------------------------------------------------------------

@@ -196,6 +196,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self._set_form(form, vectors)
 
     def _set_form(self, form: LabelForm, vectors: NDArray[np.uint8], calibration: Calibration | None = None) -> None:
+        if form.classes is None:
+            _read_thresholds(self.decode, len(form.names))  # a wrong number of them had better be told now
         self.label_vectors_ = vectors
         self.calibration_ = calibration
         self.classes_ = form.list_classes()
@@ -297,10 +299,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         loss, log_odds = find_loss(self.loss), self._log_odds(scores)
         vectors = self.label_vectors_ if self.known_vectors and len(self.label_vectors_) else None
         if not isinstance(decode, str):
-            thresholds = np.asarray(decode, dtype=np.float64)
-            if thresholds.size not in (1, scores.shape[1]):
-                raise ValueError(f"decode has {thresholds.size} thresholds, but there are {scores.shape[1]} labels")
-            return (expit(log_odds) > thresholds).astype(np.uint8)
+            return (expit(log_odds) > _read_thresholds(decode, scores.shape[1])).astype(np.uint8)
         if decode.startswith("top-"):
             return decode_by_rank(log_odds, int(decode.removeprefix("top-")))
         if decode == "f1":
@@ -340,3 +339,13 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _read_thresholds(decode: Any, n_labels: int) -> Array | None:
+    """The thresholds in the parameter `decode`, if there are any."""
+    if isinstance(decode, str):
+        return None
+    thresholds = np.asarray(decode, dtype=np.float64)
+    if thresholds.size not in (1, n_labels):
+        raise ValueError(f"decode has {thresholds.size} thresholds, but there are {n_labels} labels")
+    return thresholds

@@ -47,7 +47,7 @@ def find_label_vectors(Y: Vectors, weight: Array) -> Vectors:
     new = np.ones(len(Y), dtype=bool)
     new[1:] = (words[:, order[1:]] != words[:, order[:-1]]).any(axis=0)
     first = order[new]
-    frequency = np.add.reduceat(weight[order], np.flatnonzero(new))
+    frequency = np.bincount(np.cumsum(new) - 1, weights=weight[order])
     return np.ascontiguousarray(Y[first[np.lexsort((first, -frequency))]])
 
 

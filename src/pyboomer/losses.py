@@ -204,7 +204,7 @@ squared_error = Loss("squared-error", "diagonal", _squared_error_value, _squared
 #
 # Residuals r_k = f_k - y_k, of the hinge only inside the margin: r_k = -y_k max(0, 1 - y_k f_k). The label-wise losses
 # are sum_k r_k^2. The example-wise ones are its root, L = sqrt(sum_k r_k^2), whose Hessian, with 1 for the labels that
-# have a residual, is diag(1) / L - r r^T / L^3. All are the official implementation's.
+# have a residual, is diag(1) / L - r r^T / L^3.
 
 NEAR = 1e-6  # a root closer to 0 than this is 0: there is nothing left to gain, and no derivative
 
