@@ -147,7 +147,8 @@ class Loss:
 
 
 def _label_wise_value(Y: Array, F: Array, weight: Weight = 1.0) -> Array:
-    return (weight * np.logaddexp(0.0, -Y * F)).sum(axis=1)  # Eq. 6
+    margin = Y * F
+    return (weight * (np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0))).sum(axis=1)  # Eq. 6
 
 
 def _label_wise_derivatives(Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ from pyboomer.boosting import Booster
 from pyboomer.examples import Examples
 from pyboomer.features import Columns, sort_columns
 from pyboomer.interrupt import DeferredInterrupt
-from pyboomer.losses import find_loss
+from pyboomer.losses import Loss, find_loss
 from pyboomer.prediction import add_scores
 from pyboomer.rules import RuleEnsemble, join_rules
 from pyboomer.sampling import NO_STRATA, count_examples, count_features
@@ -94,7 +94,8 @@ def train(
         return booster.training_loss() * scale**2
 
     failure = None
-    compute_loss()  # a user's own loss may be at fault: better now than when all is learned
+    if isinstance(model.loss, Loss):
+        compute_loss()  # a loss of the user's own may be at fault: better now than when all is learned
     with ThreadPoolExecutor(n_threads) as pool:
         if n_threads > 1:
             booster.learn_rules = spread_learning(pool, n_threads)
