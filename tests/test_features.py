@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
@@ -161,3 +162,39 @@ def test_the_classifier_takes_every_sparse_format(form: Any) -> None:
     assert [str(rule) for rule in sparse.rules_] == [str(rule) for rule in dense.rules_]
     np.testing.assert_allclose(sparse.decision_function(form(X)), dense.decision_function(X), rtol=1e-9)
     np.testing.assert_array_equal(sparse.decision_function(X), sparse.decision_function(form(X)))
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=False, width=64),
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1.7e308, -1.7e308, float("nan")]),
+    st.integers(-3, 3).map(float),
+)
+
+
+@given(st.integers(1, 40).flatmap(lambda n: hnp.arrays(np.float64, (n, 2), elements=NUMBERS)))
+@settings(max_examples=200)
+def test_columns_are_sorted_as_numpy_sorts_them(X: Any) -> None:
+    n = len(X)
+    columns = sort_columns(X, {})
+    for f in range(2):
+        own = slice(f * n, (f + 1) * n)
+        order = np.argsort(X[:, f], kind="stable")
+        np.testing.assert_array_equal(columns.example[own], order)
+        np.testing.assert_array_equal(columns.value[own], X[order, f])
+        np.testing.assert_array_equal(columns.position[f][order], np.arange(n))
+        assert columns.present[f] == n - np.isnan(X[:, f]).sum()
+
+
+@pytest.mark.parametrize("n", [10, 300])
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_sparse_columns_are_sorted_as_numpy_sorts_them(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.choice([0.0, 0.0, 1.0, -1.0, 2.5, np.nan], size=(n, 3))
+    columns = sort_columns(sp.csr_array(X), {})
+    for f in range(3):
+        own = slice(columns.start[f], columns.start[f + 1])
+        stored = np.flatnonzero(X[:, f] != 0)
+        order = stored[np.argsort(X[stored, f], kind="stable")]
+        np.testing.assert_array_equal(columns.example[own], order)
+        np.testing.assert_array_equal(columns.value[own], X[order, f])

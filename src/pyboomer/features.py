@@ -26,6 +26,7 @@ Matrix = Any  # a dense array or one of scipy's sparse matrices, which have no t
 Categories = Mapping[int, tuple[Any, ...]]
 
 AT_MOST, ABOVE, EQUAL, UNEQUAL = range(4)  # codes of the operators <=, >, ==, !=
+SHORT = 64  # entries of a sparse column that are sorted by insertion
 MISSING = 255  # the bin number of a missing value
 
 
@@ -49,26 +50,109 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
     n, n_features = X.shape
     if sp.issparse(X):
         columns = store_columns(X, categories)
-        column = np.repeat(np.arange(n_features), np.diff(columns.start))
-        value = columns.value
-        if ((value[:-1] <= value[1:]) | (column[:-1] < column[1:])).all():  # such as indicators
-            return columns
-        order = np.lexsort((value, column))  # NaN sorts last
-        return columns._replace(value=value[order], example=columns.example[order])
+        left = np.zeros(n_features, dtype=np.bool_)
+        _sort_short_columns(columns.start, columns.value, columns.example, left)
+        for f in np.flatnonzero(left):
+            own = slice(columns.start[f], columns.start[f + 1])
+            order = np.argsort(columns.value[own], kind="stable")  # NaN sorts last
+            columns.value[own], columns.example[own] = columns.value[own][order], columns.example[own][order]
+        return columns
     example = np.empty((n_features, n), dtype=np.int32)
     position = np.empty((n_features, n), dtype=np.int32)
-    value = np.empty((n_features, n))
+    value = np.array(X.T, dtype=np.float64, order="C")
     present = np.empty(n_features, dtype=np.int64)
-    for f in range(n_features):
-        column = np.ascontiguousarray(X[:, f])
-        order = np.argsort(column, kind="stable")  # NaN sorts last
-        example[f] = order
-        position[f, order] = np.arange(n)
-        value[f] = column[order]
-        present[f] = n - np.isnan(column).sum()
+    keys, orders = np.empty((2, n), dtype=np.uint64), np.empty((2, n), dtype=np.int32)
+    counts = np.empty((8, 256), dtype=np.int64)
+    _sort_rows(value.view(np.uint64), example, position, present, keys, orders, counts)
     start = np.arange(n_features + 1, dtype=np.int64) * n
     nominal, no_codes = _mark_nominal(n_features, categories), np.empty((n_features, 0), dtype=np.uint8)
     return Columns(start, present, example.ravel(), value.ravel(), np.zeros(n_features), nominal, position, no_codes)
+
+
+_SIGN, _INFINITY, _LAST = np.uint64(1 << 63), np.uint64(0x7FF << 52), np.uint64(2**64 - 1)
+_BYTE, _EIGHT = np.uint64(255), np.uint64(8)
+
+
+@kernel
+def _sort_rows(
+    bits: NDArray[np.uint64],
+    example: NDArray[np.int32],
+    position: NDArray[np.int32],
+    present: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    orders: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> None:
+    """Sort each row, given as the bits of its numbers, in place: byte by byte, the last one first (a radix sort).
+
+    Equal numbers keep their order, and NaN comes last. Three times as fast as sorting by comparisons.
+    """
+    n = bits.shape[1]
+    for f in range(bits.shape[0]):
+        for b in range(8):
+            for c in range(256):
+                counts[b, c] = 0
+        present[f] = n
+        for i in range(n):
+            number = bits[f, i]
+            if number & ~_SIGN > _INFINITY:  # NaN
+                present[f] -= 1
+                key = _LAST
+            elif number == _SIGN:  # -0, which is 0
+                key = _SIGN
+            else:  # so that the order of keys is that of the numbers
+                key = ~number if number & _SIGN else number | _SIGN
+            keys[0, i] = key
+            orders[0, i] = i
+            for b in range(8):
+                counts[b, np.int64(key & _BYTE)] += 1
+                key = key >> _EIGHT
+        source = 0
+        for b in range(8):
+            shift = np.uint64(8 * b)
+            if counts[b, np.int64((keys[source, 0] >> shift) & _BYTE)] == n:  # the same byte everywhere
+                continue
+            begin = 0
+            for c in range(256):
+                begin += counts[b, c]
+                counts[b, c] = begin - counts[b, c]
+            for i in range(n):
+                key = keys[source, i]
+                byte = np.int64((key >> shift) & _BYTE)
+                place = counts[b, byte]
+                keys[1 - source, place] = key
+                orders[1 - source, place] = orders[source, i]
+                counts[b, byte] += 1
+            source = 1 - source
+        for i in range(n):
+            key = keys[source, i]
+            bits[f, i] = key ^ _SIGN if key & _SIGN else ~key
+            example[f, i] = orders[source, i]
+            position[f, orders[source, i]] = i
+
+
+@kernel
+def _sort_short_columns(
+    start: NDArray[np.int64], value: Array, example: NDArray[np.int32], left: NDArray[np.bool_]
+) -> None:
+    """Sort the entries of the columns that have few, by insertion: most often they are in order already.
+
+    `left` receives whether a longer column is yet to be sorted.
+    """
+    for f in range(start.shape[0] - 1):
+        if start[f + 1] - start[f] > SHORT:
+            for i in range(start[f] + 1, start[f + 1]):
+                left[f] |= not value[i - 1] <= value[i]
+            continue
+        for i in range(start[f] + 1, start[f + 1]):
+            x, n = value[i], example[i]
+            place = i
+            while place > start[f] and (value[place - 1] > x or (x == x and value[place - 1] != value[place - 1])):
+                value[place] = value[place - 1]
+                example[place] = example[place - 1]
+                place -= 1
+            value[place] = x
+            example[place] = n
 
 
 def store_columns(X: Matrix, categories: Categories) -> Columns:
