@@ -38,6 +38,7 @@ from pyboomer.statistics import (
 
 Array = NDArray[np.float64]
 LARGEST = np.iinfo(np.int64).max
+BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
 NO_TRUTH = Truth(np.zeros((0, LANES), dtype=np.int8), np.zeros((0, LANES)))
 
 
@@ -304,12 +305,16 @@ class Booster:
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""
-        k = self.settings.n_labels
-        Y, weight = self.truth.take(np.arange(len(self.scores), dtype=np.int32), k)
-        if self.settings.update == SQUARED:
-            Y = np.zeros_like(Y)
-        losses = self.loss.weighted_value(Y, self.scores[:, :k], weight)
-        return float(np.average(losses, weights=self.sample_weight))
+        n, k = len(self.scores), self.settings.n_labels
+        size = max(1, BLOCK_NUMBERS // k)  # examples at a time: temporary arrays stay small
+        total = 0.0
+        for start in range(0, n, size):
+            rows = np.arange(start, min(start + size, n), dtype=np.int32)
+            Y, weight = self.truth.take(rows, k)
+            if self.settings.update == SQUARED:
+                Y = np.zeros_like(Y)
+            total += float(self.loss.weighted_value(Y, self.scores[rows, :k], weight) @ self.sample_weight[rows])
+        return total / float(self.sample_weight.sum())
 
 
 def make_truth(Y: NDArray[Any], label_weight: Array | None, update: int, width: int) -> Truth:
