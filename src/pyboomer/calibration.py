@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.isotonic import IsotonicRegression
 
 from pyboomer.decoding import joint_probabilities
 
@@ -97,6 +96,8 @@ def calibrate(scores: Array, Y: Array, vectors: Vectors) -> Calibration:
 
 def _fit_curve(x: Array, y: Array) -> Curve:
     """An isotonic regression; half an example of the other kind at either end keeps it off 0 and 1."""
+    from sklearn.isotonic import IsotonicRegression  # takes its time, and is rarely needed
+
     weight = np.append(np.ones(len(x)), [0.5, 0.5])
     regression = IsotonicRegression().fit(np.append(x, [x.min(), x.max()]), np.append(y, [1.0, 0.0]), weight)
     return Curve(tuple(regression.X_thresholds_.tolist()), tuple(regression.y_thresholds_.tolist()))

@@ -206,7 +206,6 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _finish(
         self, table: Table, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
     ) -> None:
-        self.calibration_ = None  # that of the rules before these
         if self.calibration is None or interrupt.pending:
             return
         if held_out is None and len(examples.Y) < FOLDS:

@@ -136,7 +136,7 @@ def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
 def _store(model: Model, rules: RuleEnsemble, **facts: Any) -> Model:
     edited = copy(model)
     edited.__dict__.pop("validation_curve_", None)  # it is about other rules
-    known = getattr(model, "training_facts_", {})
+    known = model.training_facts_
     return edited._store(rules, {**known, "rules": len(rules), **facts, "edited": True})
 
 

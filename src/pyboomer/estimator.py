@@ -5,6 +5,7 @@ Ctrl-C and early stopping, scores after any number of rules, and giving the mode
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import index
@@ -39,7 +40,7 @@ Array = NDArray[np.float64]
 LARGEST_SEED = np.iinfo(np.int32).max
 
 
-class RuleEstimator(BaseEstimator):
+class RuleEstimator(BaseEstimator, ABC):
     """What learns rules; `BoomerClassifier` and `BoomerRegressor` say what from and what for."""
 
     table: ClassVar[tuple[Parameter, ...]]  # the parameters of the estimator
@@ -70,34 +71,35 @@ class RuleEstimator(BaseEstimator):
 
     # what `fit` sets
     rules_: RuleEnsemble
+    training_facts_: dict[str, Any]
     n_features_in_: int
     _form: Any
 
     # --- What the two kinds of estimators differ in -------------------------------------------------------------------
 
+    @abstractmethod
     def _read_labels(self, y: Any, form: Any) -> Labels | Targets:
         """Read y; if a form is given, it must be that."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Which examples are learned from, and which are held out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _find_strata(self, Y: NDArray[Any]) -> Strata:
         """The groups of examples that samples without replacement are drawn from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
         """Labels as losses take them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _learn_form(self, form: Any, examples: Examples, go_on: bool = False) -> None:
         """Set what predictions need besides the rules, or add to it if these are further examples."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _labels(self, scores: Array) -> Any:
         """What is predicted, given (N, K) scores."""
-        raise NotImplementedError
 
     def _find_scale(self, Y: NDArray[Any]) -> float:  # noqa: ARG002
         """The unit in which targets are learned: a power of 2, so that no digit depends on it."""
@@ -171,18 +173,18 @@ class RuleEstimator(BaseEstimator):
 
     def _check_objective(self) -> None:
         """Rules that minimise one loss cannot go on with another."""
-        before = self.training_facts_.get("objective") if hasattr(self, "training_facts_") else None
+        before = self.training_facts_.get("objective")
         if before not in (None, find_loss(self.loss).name):
             raise ValueError(f"loss must stay {before!r} if warm_start=True, got {find_loss(self.loss).name!r}")
 
     def _mean_loss(self, examples: Examples, rules: RuleEnsemble) -> float:
         Y = self._sign(examples.Y).astype(np.float64)
-        losses = find_loss(self.loss).weighted_value(Y, self._score(examples, rules), examples.label_weight)
-        return float(np.average(losses, weights=examples.weight))
+        scores = self._score(examples, rules)
+        return find_loss(self.loss).mean_value(Y, scores, examples.label_weight, examples.weight)
 
     def _draw_seed(self, past: RuleEnsemble | None) -> int:
         """The seed of all draws; further rules of a model are drawn as if they had been learned at once."""
-        known = None if past is None else getattr(self, "training_facts_", {}).get("seed")
+        known = None if past is None else self.training_facts_.get("seed")
         if isinstance(known, int) and 0 <= known < LARGEST_SEED:  # a file may say anything
             return known
         return int(check_random_state(self.random_state).randint(LARGEST_SEED))
@@ -311,7 +313,8 @@ class RuleEstimator(BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # A pickle of an earlier version lacks the parameters that came later: their defaults are what it was made with.
-        super().__setstate__({p.name: p.default for p in self.table} | state)
+        facts: dict[str, Any] = {"training_facts_": {}} if "rules_" in state else {}
+        super().__setstate__({p.name: p.default for p in self.table} | facts | state)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")

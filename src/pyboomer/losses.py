@@ -100,6 +100,10 @@ class Loss:
         terms = [self._check_value(self.value(Y[:, [k]], F[:, [k]]), len(F)) for k in range(F.shape[1])]
         return (weight * np.stack(terms, axis=1)).sum(axis=1)
 
+    def mean_value(self, Y: Array, F: Array, weight: Array | None, sample_weight: Array) -> float:
+        """The mean loss of weighted examples, where labels may have weights, too."""
+        return float(np.average(self.weighted_value(Y, F, weight), weights=sample_weight))
+
     def _check_value(self, result: Any, n: int) -> Array:
         values = np.asarray(result, dtype=np.float64)
         if values.shape != (n,):

@@ -61,7 +61,6 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
     model._validate_parameters()  # they may have been set since, to what `load_model` would refuse
     kind, describe = next((k, d) for k, (estimator, d, _) in _list_kinds().items() if isinstance(model, estimator))
     loss = find_loss(model.loss)
-    facts = getattr(model, "training_facts_", {})  # a pickle of version 0.1.0 has none
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -69,7 +68,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.table)}
         | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
         "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values()},
-        "training": _check_facts({name: _plain_fact(value) for name, value in facts.items()}),
+        "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
         **describe(model),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
         "rules": model.rules_.to_dict(),

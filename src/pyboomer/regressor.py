@@ -14,7 +14,7 @@ from pyboomer.examples import Examples
 from pyboomer.losses import Loss, find_loss, squared_error
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
 from pyboomer.sampling import Strata
-from pyboomer.stratification import group_examples
+from pyboomer.stratification import group_examples, hold_out
 from pyboomer.targets import TargetForm, Targets, read_targets
 from pyboomer.training import Progress
 
@@ -160,9 +160,8 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         return read_targets(y, form)
 
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        order = np.random.default_rng(seed).permutation(len(Y))
-        size = int(np.clip(round(len(Y) * self.validation_fraction), 1, len(Y) - 1))
-        return np.sort(order[size:]), np.sort(order[:size])
+        no_labels = np.empty((len(Y), 0), dtype=np.uint8)  # so nothing but chance decides
+        return hold_out(no_labels, self.validation_fraction, seed)
 
     def _find_strata(self, Y: NDArray[Any]) -> Strata:
         return group_examples(Y, self.sampling)

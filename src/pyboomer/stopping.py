@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 
 from pyboomer.examples import Examples
 from pyboomer.losses import Loss
@@ -75,10 +74,10 @@ def validate_by_loss(examples: Examples, loss: Loss, Y: NDArray[Any]) -> Validat
     Y = Y.astype(np.float64)
 
     def rate(scores: Array) -> float:
-        mean = np.average(loss.weighted_value(Y, scores, examples.label_weight), weights=examples.weight)
+        mean = loss.mean_value(Y, scores, examples.label_weight, examples.weight)
         if np.isnan(mean):
             raise ValueError(f"value of loss {loss.name!r} is not a number for the held-out examples")
-        return -float(mean)
+        return -mean
 
     return Validation(examples, rate)
 
@@ -88,6 +87,8 @@ def validate_by_scorer(examples: Examples, scoring: Any, model: Any) -> Validati
     examples = examples.take(np.flatnonzero(examples.are_complete()))
     if len(examples.Y) == 0:
         raise ValueError('scoring must be "loss": of no held-out example all labels are known')
+    from sklearn.metrics import get_scorer  # takes its time, and is rarely needed
+
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     truth = model._form.restore(examples.Y)
 

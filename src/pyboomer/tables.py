@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from pyboomer.features import Categories, Matrix, encode, find_categories
+from pyboomer.rules import is_missing
 
 Array = NDArray[np.float64]
 
@@ -274,7 +275,7 @@ def _encode_column(column: Column, categories: tuple[Any, ...]) -> Array:
 def _list_distinct(column: Column, values: list[Any]) -> dict[Any, Any]:
     """The distinct values of a column, each as a plain value that a model file can hold; None if it is missing."""
     try:
-        distinct = {value: None if _is_missing(value) else _plain(value) for value in set(values)}
+        distinct = {value: None if is_missing(value) else _plain(value) for value in set(values)}
     except TypeError:  # a list or another value that cannot be hashed
         raise ValueError(f"column {column.name!r} of X holds values that are neither numbers nor text") from None
     if any(isinstance(plain, int | float) and abs(plain) > float_info.max for plain in distinct.values()):
@@ -288,11 +289,6 @@ def _describe_infinity(column: Column) -> str:
 
 def _holds_text(column: Column) -> bool:
     return any(issubclass(kind, str) for kind in set(map(type, column.series.to_list())))
-
-
-def _is_missing(value: Any) -> bool:
-    # NaN and NaT are not equal to themselves; pandas' NA does not say whether it is.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _plain(value: Any) -> Any:

@@ -3,12 +3,11 @@
 Between two chunks, held-out examples are evaluated, progress is shown, callbacks are called and Ctrl-C is looked for.
 """
 
-import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -118,7 +117,7 @@ def _make_booster(
         add_scores(_scale_heads(past, 1 / scale), examples.matrix, scores)
 
     Y = model._sign(examples.Y)
-    replace = model.sampling == "with-replacement" or not model.bootstrap
+    put_back = model.sampling == "with-replacement" or not model.bootstrap
     return Booster(
         columns,
         Y if scale == 1 else Y / scale,
@@ -132,8 +131,8 @@ def _make_booster(
         search=model._search(),
         learning_rate=model.learning_rate,
         l2=model.l2,
-        n_samples=count_examples(model.max_samples, len(Y), replace) if model.bootstrap else 0,
-        strata=NO_STRATA if replace else model._find_strata(examples.Y),
+        n_samples=count_examples(model.max_samples, len(Y), put_back) if model.bootstrap else 0,
+        strata=NO_STRATA if put_back else model._find_strata(examples.Y),
         n_drawn_features=count_features(model.max_features, model.n_features_in_),
         max_conditions=model.max_conditions,
         min_coverage=model.min_coverage if model.min_coverage > 1 else 0.0,  # weights may add up to less than 1
@@ -190,4 +189,4 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
 def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
     if scale == 1:
         return rules
-    return dataclasses.replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)
+    return replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)
