@@ -7,6 +7,7 @@ Ctrl-C and early stopping, scores after any number of rules, and giving the mode
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from operator import index
 from pathlib import Path
@@ -241,7 +242,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _store(self, rules: RuleEnsemble, facts: dict[str, Any]) -> Self:
         """Set what makes the estimator a fitted one."""
-        self.rules_ = rules
+        self.rules_ = replace(rules)  # numbered from 0, whatever they were selected from
         self.label_names_ = rules.label_names
         self.training_facts_ = facts
         return self
