@@ -282,6 +282,14 @@ class RuleEstimator(BaseEstimator, ABC):
             add_scores(part, matrix, scores, effective_n_jobs(self.n_jobs))
             yield scores
 
+    @property
+    def feature_importances_(self) -> Array:
+        """The importance of each feature by gain, adding up to 1; see `pyboomer.explore.importance`."""
+        check_is_fitted(self, "rules_")
+        from pyboomer.explore.importance import feature_importance
+
+        return feature_importance(self).overall
+
     # --- Giving the model away ----------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:

@@ -74,8 +74,8 @@ def _make_scorer(model: Any, scoring: Any, examples: Examples, rows: NDArray[np.
     if isinstance(scoring, str):
         if scoring not in get_scorer_names():
             raise ValueError(
-                f'there is no measure {scoring!r}; take "loss", one of {", ".join(METRICS)}, or the name of a scorer of '
-                "scikit-learn"
+                f'there is no measure {scoring!r}; take "loss", one of {", ".join(METRICS)}, '
+                "or the name of a scorer of scikit-learn"
             )
         name, scorer = scoring, get_scorer(scoring)
     elif callable(scoring):
