@@ -1,7 +1,7 @@
 """A regressor is a rule ensemble that learns numbers, one or several per example: the scores are the predictions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from pyboomer.sampling import Strata
 from pyboomer.stratification import group_examples, hold_out
 from pyboomer.targets import TargetForm, Targets, read_targets
 from pyboomer.training import Progress
+
+if TYPE_CHECKING:
+    from pyboomer.explore.explanation import Explanation
 
 Array = NDArray[np.float64]
 
@@ -142,6 +145,12 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
     def predict(self, X: Any) -> Array:
         """The targets of the examples, shape (N, K), or (N,) if y was one column."""
         return self._labels(self._last_scores(X))
+
+    def explain(self, X: Any) -> tuple["Explanation", ...]:
+        """Explain the predictions: for each example the rules that cover it and what they add to its targets."""
+        from pyboomer.explore.explanation import explain_examples
+
+        return explain_examples(self, X)
 
     def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """The targets after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""

@@ -21,6 +21,7 @@ from pyboomer.features import Columns, sort_columns
 from pyboomer.interrupt import DeferredInterrupt
 from pyboomer.losses import Loss, find_loss
 from pyboomer.prediction import add_scores
+from pyboomer.rounding import round_thresholds
 from pyboomer.rules import RuleEnsemble, join_rules
 from pyboomer.sampling import NO_STRATA, count_examples, count_features, count_labels
 from pyboomer.stopping import Validation
@@ -107,7 +108,8 @@ def train(
             failure = error
     if booster.chunks:
         take_rules()
-    return Trained(join_rules(learned), compute_loss(), failure)
+    rules = round_thresholds(join_rules(learned), columns, matrix)
+    return Trained(rules, compute_loss(), failure)
 
 
 def _make_booster(
