@@ -1,0 +1,1 @@
+"""Looking at a model: explanations, importances, dependencies, curves, and pictures of them."""
