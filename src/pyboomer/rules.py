@@ -475,6 +475,8 @@ def _frozen_array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 def _plain_names(name: str, names: Iterable[Any]) -> tuple[str, ...]:
     names = tuple(names)
+    if set(map(type, names)) <= {str}:
+        return names
     if strange := [value for value in names if not isinstance(value, str)]:
         raise ValueError(f"{name} must be strings, got {reprlib.repr(strange[0])}")
     return tuple(map(str, names))
