@@ -465,9 +465,9 @@ def _frozen_array(name: str, values: ArrayLike) -> NDArray[Any]:
     if given.size and given.dtype.kind not in ("iu" if wanted.kind == "i" else "iuf"):
         raise ValueError(f"{name} must hold numbers that fit {wanted}, got {given.dtype}")
     array = np.array(given, dtype=wanted)
-    if not np.isfinite(array).all():
+    if wanted.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
-    if not np.array_equal(array, given):
+    if given.dtype != wanted and not np.array_equal(array, given):
         raise ValueError(f"{name} holds a number that is out of range")
     array.flags.writeable = False
     return array
