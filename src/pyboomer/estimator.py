@@ -137,7 +137,7 @@ class RuleEstimator(BaseEstimator, ABC):
             table = read_training_table(self, X, self.categorical_features)
         else:
             self._check_objective()
-            table = Table(self._read_table(X), past.feature_names, past.categories)
+            table = Table(self._read_table(X), past.feature_names, past.categories, past.ordinal)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
         examples = read_examples(table.matrix, labels, sample_weight)
@@ -206,7 +206,7 @@ class RuleEstimator(BaseEstimator, ABC):
                 raise ValueError("eval_set must be a pair (X, y), or a list of one such pair") from None
             try:
                 refuse_lazy("y", y)
-                matrix = read_table(self, X, table.names, table.categories)
+                matrix = read_table(self, X, table.names, table.categories, table.ordinal)
                 return examples, read_examples(matrix, self._read_labels(y, form), None)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"eval_set: {error}") from None
@@ -253,7 +253,7 @@ class RuleEstimator(BaseEstimator, ABC):
     # --- Scores -------------------------------------------------------------------------------------------------------
 
     def _read_table(self, X: Any) -> Matrix:
-        return read_table(self, X, self.rules_.feature_names, self.rules_.categories)
+        return read_table(self, X, self.rules_.feature_names, self.rules_.categories, self.rules_.ordinal)
 
     def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
         """The (N, K) scores of examples that were read before."""

@@ -25,7 +25,7 @@ from pyboomer.ruletext import (
     tabulate,
 )
 
-OPERATORS = ("<=", ">", "==", "!=")  # stored as codes 0..3; the first two test numeric, the last two nominal features
+OPERATORS = ("<=", ">", "==", "!=")  # stored as codes 0..3; the last two test nominal features, the others all else
 FIRST_NOMINAL_OPERATOR = 2
 
 Category = str | int | float | bool
@@ -45,7 +45,7 @@ _DTYPES: dict[str, type[np.generic]] = {
 _PER_CONDITION = ("condition_features", "condition_operators", "condition_values", "condition_digits")
 _PER_SCORE = ("head_labels", "head_scores")
 _PER_RULE = ("coverage", "gain")
-_OPTIONAL = ("condition_digits",)  # the first models had no such thing
+_OPTIONAL = ("condition_digits", "ordinal")  # the first models had no such thing
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Condition:
     """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
 
     `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
-    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all.
+    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
+    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them.
     """
 
     feature: int
@@ -61,6 +62,7 @@ class Condition:
     value: Category
     name: str
     digits: int = field(default=0, compare=False)
+    levels: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
@@ -70,8 +72,12 @@ class Condition:
         return f"{self.name} {self.operator} {self.value_text()}"
 
     def value_text(self) -> str:
-        """The category, or the threshold with as many digits as matter."""
-        return str(self.value) if self.is_nominal else format_threshold(float(self.value), self.digits)
+        """The category or level, or the threshold with as many digits as matter."""
+        if self.levels:
+            return self.levels[int(self.value)]
+        if isinstance(self.value, str) or self.is_nominal:
+            return str(self.value)
+        return format_threshold(float(self.value), self.digits)
 
     @property
     def is_nominal(self) -> bool:
@@ -81,8 +87,12 @@ class Condition:
     def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
         """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
 
-        A missing value (NaN, None) meets no condition, whichever its operator.
+        A missing value (NaN, None) meets no condition, whichever its operator; nor does what is no level.
         """
+        if self.levels:
+            positions = {level: float(position) for position, level in enumerate(self.levels)}
+            given = np.asarray(values, dtype=object)
+            values = np.array([positions.get(value, np.nan) for value in given.ravel()]).reshape(given.shape)
         if not self.is_nominal:
             numbers = np.asarray(values, dtype=np.float64)
             threshold = float(self.value)
@@ -172,7 +182,9 @@ class RuleEnsemble:
     feature_names, label_names : tuple of str
         Names of all features and labels of the data.
     categories : mapping from int to tuple, optional
-        The categories of each nominal feature, by its index.
+        The categories of each nominal feature, by its index, and the levels of each ordinal one, in their order.
+    ordinal : tuple of int, optional
+        The ordinal features: positions of levels are compared with thresholds.
     condition_digits : int8 array, optional
         How many significant digits of a threshold are printed; 0 for all of them.
     """
@@ -190,6 +202,7 @@ class RuleEnsemble:
     label_names: tuple[str, ...]
     categories: Mapping[int, tuple[Category, ...]] = field(default_factory=dict)
     condition_digits: NDArray[np.int8] = None  # type: ignore[assignment]
+    ordinal: tuple[int, ...] = ()
     order: NDArray[np.int64] = field(init=False)
     share: NDArray[np.float64] = field(init=False)
 
@@ -200,6 +213,7 @@ class RuleEnsemble:
         for name in ("feature_names", "label_names"):
             frozen[name] = _plain_names(name, getattr(self, name))
         frozen["categories"] = _plain_categories(self.categories, len(frozen["feature_names"]))
+        frozen["ordinal"] = tuple(sorted(map(int, self.ordinal)))
         for name, value in frozen.items():
             object.__setattr__(self, name, value)  # the only way to set a field of a frozen dataclass
         _check_layout(self)
@@ -243,6 +257,7 @@ class RuleEnsemble:
             self.feature_names == other.feature_names
             and self.label_names == other.label_names
             and repr(self.categories) == repr(other.categories)
+            and self.ordinal == other.ordinal
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -325,6 +340,7 @@ class RuleEnsemble:
             "feature_names": list(self.feature_names),
             "label_names": list(self.label_names),
             "categories": {str(feature): list(values) for feature, values in self.categories.items()},
+            "ordinal": list(self.ordinal),
         }
 
     @classmethod
@@ -341,7 +357,7 @@ class RuleEnsemble:
         if unknown := [key for key in data if key not in expected]:
             raise ValueError(f"rules have unknown keys: {reprlib.repr(unknown)}")
         for name in (name for name in expected if name != "categories" and name in data):
-            _check_list(name, data[name], {str} if name not in _DTYPES else {int, float})
+            _check_list(name, data[name], {int} if name == "ordinal" else {int, float} if name in _DTYPES else {str})
         if not isinstance(data["categories"], Mapping):
             raise ValueError(f"categories must be a dict, got {type(data['categories']).__name__}")
         features = {str(feature): feature for feature in range(len(data["feature_names"]))}
@@ -358,6 +374,7 @@ class RuleEnsemble:
         feature_names: Sequence[str],
         label_names: Sequence[str],
         categories: Mapping[int, Sequence[Category]] | None = None,
+        ordinal: Sequence[int] = (),
     ) -> Self:
         """Build an ensemble of single rules; features and labels are found by their index, not by their name."""
         rules = list(rules)
@@ -379,7 +396,8 @@ class RuleEnsemble:
             "gain": [rule.gain for rule in rules],
             "condition_digits": [c.digits for c in conditions],
         }
-        return cls(**arrays, feature_names=tuple(feature_names), label_names=tuple(label_names), categories=nominal)
+        arrays |= {"feature_names": tuple(feature_names), "label_names": tuple(label_names)}
+        return cls(**arrays, categories=nominal, ordinal=tuple(ordinal))
 
     def _rule(self, t: int) -> Rule:
         conditions = slice(*self.condition_offsets[t : t + 2].tolist())
@@ -388,7 +406,8 @@ class RuleEnsemble:
         body = []
         for feature, code, value, digits in zip(*own, strict=True):
             shown = self.categories[feature][int(value)] if code >= FIRST_NOMINAL_OPERATOR else value
-            body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature], digits))
+            levels = tuple(map(str, self.categories[feature])) if feature in self.ordinal else ()
+            body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature], digits, levels))
         labels = tuple(self.head_labels[head].tolist())
         names = tuple(self.label_names[label] for label in labels)
         scores = tuple(self.head_scores[head].tolist())
@@ -533,10 +552,14 @@ def _check_nominal(e: RuleEnsemble) -> None:
     n_categories = np.full(len(e.feature_names), -1)  # -1: not nominal
     for feature, categories in e.categories.items():
         n_categories[feature] = len(categories)
+    for feature in e.ordinal:
+        if not all(isinstance(level, str) for level in e.categories.get(feature, (0,))):
+            raise ValueError(f"ordinal has feature {feature}, but categories[{feature}] are not strings")
     sizes = n_categories[e.condition_features]
+    is_ordinal = np.isin(e.condition_features, e.ordinal)
     nominal = e.condition_operators >= FIRST_NOMINAL_OPERATOR
-    if (nominal != (sizes >= 0)).any():
-        raise ValueError("condition_operators must be == or != for features in categories, <= or > for all others")
-    codes = e.condition_values[nominal]
-    if ((codes < 0) | (codes >= sizes[nominal]) | (codes != np.floor(codes))).any():
-        raise ValueError("condition_values of nominal features must be codes, positions in their categories")
+    if (nominal != ((sizes >= 0) & ~is_ordinal)).any():
+        raise ValueError("condition_operators must be == or != for nominal features, <= or > for all others")
+    codes, sizes = e.condition_values[nominal | is_ordinal], sizes[nominal | is_ordinal]
+    if ((codes < 0) | (codes >= sizes) | (codes != np.floor(codes))).any():
+        raise ValueError("condition_values of nominal and ordinal features must be positions in their categories")
