@@ -71,14 +71,14 @@ def _store(typing_context: Any, array: Any, position: Any, vector: Any) -> Any: 
 
 @intrinsic
 def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
-    """Ask for the cache line of a number that will soon be needed."""
+    """Ask for the cache line of a number that will soon be needed, to be kept in the second-level cache."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         pointer = builder.bitcast(_pointer(context, builder, signature.args[0], args[0], args[1]), byte)
         function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         fetch = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
-        builder.call(fetch, [pointer, *(ir.Constant(word, flag) for flag in (0, 3, 1))])  # read, keep it, data
+        builder.call(fetch, [pointer, *(ir.Constant(word, flag) for flag in (0, 2, 1))])  # read, keep it, data
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate

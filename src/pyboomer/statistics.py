@@ -33,7 +33,8 @@ Signs = NDArray[np.int8]
 DIAGONAL, OUTER_GRADIENT, OUTER, DENSE = range(4)
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
 CACHE = 2**18  # numbers that fit the second-level cache
-AHEAD = 8  # examples between asking for what memory holds of one and needing it
+AHEAD = 8  # examples between asking for what memory holds of one and needing it, ...
+SOME = 32  # ... or examples that it is asked for at once
 LABEL_WISE, EXAMPLE_WISE, SQUARED, USER_DEFINED = range(4)  # which compiled update serves the loss
 
 
@@ -123,13 +124,14 @@ def update_statistics(
     width = scores.shape[1]
     size = statistics.shape[1]
     far = statistics.shape[0] * size > CACHE
+    begin, end = (0, width) if update == EXAMPLE_WISE else (first, last)
     zero = splat(0.0)
     for r in range(rows.shape[0]):
         n = rows[r]
         if far:
             soon = rows[min(r + AHEAD, rows.shape[0] - 1)]
-            prefetch(Y, soon * width + first)
-            for k in range(first, last, LANES):
+            prefetch(Y, soon * width + begin)
+            for k in range(begin, end, LANES):
                 prefetch(scores, soon * width + k)
                 prefetch(statistics, soon * size + k)
                 prefetch(statistics, soon * size + width + k)
@@ -211,7 +213,22 @@ def sum_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Ar
     """
     for s in range(sums.shape[0]):
         sums[s] = 0.0
-    return add_rows(statistics, first, rows, weights, sums)
+    if rows.shape[0] * sums.shape[0] < CACHE:
+        return add_rows(statistics, first, rows, weights, sums)
+    for begin in range(0, rows.shape[0], SOME):
+        end = min(begin + SOME, rows.shape[0])
+        fetch_rows(statistics, first, sums.shape[0], rows[end : end + SOME])
+        add_rows(statistics, first, rows[begin:end], weights, sums)
+    return _sum_weights(rows, weights)
+
+
+@kernel(error_model="numpy")
+def fetch_rows(statistics: Array, first: int, size: int, rows: Rows) -> None:
+    """Ask for the statistics of examples whose turn comes soon: as many columns from `first` on as `size` says."""
+    for r in range(rows.shape[0]):
+        start = rows[r] * statistics.shape[1] + first
+        for s in range(0, size, LANES):
+            prefetch(statistics, start + s)
 
 
 @kernel(error_model="numpy")
@@ -228,6 +245,12 @@ def add_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Ar
             two = two + weights[n] * load(statistics, n * size + first + other)
         store(sums, s, one)
         store(sums, other, two)
+    return _sum_weights(rows, weights)
+
+
+@kernel
+def _sum_weights(rows: Rows, weights: Array) -> float:
+    """The weight of some examples."""
     weight = 0.0
     for r in range(rows.shape[0]):
         weight += weights[rows[r]]
@@ -256,11 +279,16 @@ def sum_hessians(layout: int, first: int, statistics: Array, rows: Rows, weights
     size = statistics.shape[1]
     width = A.shape[1]
     section = 2 * width if layout == OUTER else 0
+    by_size = layout == OUTER_GRADIENT  # a = |g|, which is at hand
+    diagonal = 0 if by_size else width
     last = first + A.shape[0] - 1
+    share = -(-2 * BLOCK // A.shape[0])  # of the next block, which is asked for bit by bit
     A[:] = 0.0
     for begin in range(0, rows.shape[0], BLOCK):  # examples that stay in the cache while all labels are paired
         end = min(begin + BLOCK, rows.shape[0])
         for i in range(first, last + 1, 2):
+            soon = end + (i - first) // 2 * share
+            fetch_rows(statistics, section, width, rows[soon : min(soon + share, end + BLOCK)])
             k = min(i + 1, last)
             row, next_row = (i - first) * width, (k - first) * width
             for j in range(0, i + 1, 2 * LANES):
@@ -280,8 +308,9 @@ def sum_hessians(layout: int, first: int, statistics: Array, rows: Rows, weights
                 store(A, next_row + other, ko)
             a_i, a_k = 0.0, 0.0
             for r in range(begin, end):
-                a_i += weights[rows[r]] * statistics[rows[r], width + i]
-                a_k += weights[rows[r]] * statistics[rows[r], width + k]
+                one_a, two_a = statistics[rows[r], diagonal + i], statistics[rows[r], diagonal + k]
+                a_i += weights[rows[r]] * (abs(one_a) if by_size else one_a)
+                a_k += weights[rows[r]] * (abs(two_a) if by_size else two_a)
             A[i - first, i] += a_i
             if k > i:
                 A[k - first, k] += a_k

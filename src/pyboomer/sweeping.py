@@ -26,11 +26,11 @@ from pyboomer.rating import (
     rate_one_label,
     turn_into_bounds,
 )
-from pyboomer.simd import LANES, load, store
+from pyboomer.simd import LANES, load, prefetch, store
 
 Array = NDArray[np.float64]
 
-BLOCK = 512  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
+BLOCK = 128  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
 
 
 @kernel
@@ -265,11 +265,13 @@ def sum_bins(
     """Sum the statistics of the covered examples over the bins of each drawn feature.
 
     All columns from `first` on that `workspace.bins` has room for, or those of the one label of a single-label head.
-    Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features.
+    Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features, and
+    asked for while the block before is summed, a share of them with each feature.
     """
     bins, bin_weight, pair = workspace.bins, workspace.bin_weight, workspace.pair
     size = statistics.shape[1]
     width = bins.shape[2]
+    last = rows.shape[0] - 1
     for i in range(features.shape[0]):
         for b in range(256):
             bin_weight[i, b] = 0.0
@@ -291,6 +293,11 @@ def sum_bins(
                     source, target = n * size + first, (i * 256 + code) * width
                     for s in range(0, width, LANES):
                         store(bins, target + s, load(bins, target + s) + weight * load(statistics, source + s))
+                    soon = rows[min(r + BLOCK, last)] * size + first
+                    share = i * LANES
+                    while share < width:
+                        prefetch(statistics, soon + share)
+                        share += features.shape[0] * LANES
 
 
 @kernel

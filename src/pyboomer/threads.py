@@ -18,7 +18,7 @@ import numpy as np
 from pyboomer.boosting import learn_rules
 from pyboomer.heads import fit_head
 from pyboomer.refinement import refine_rule
-from pyboomer.simd import LANES
+from pyboomer.simd import LANES, make_zeros
 from pyboomer.statistics import add_scores_to_rows, sum_hessians, sum_rows, update_statistics
 from pyboomer.sweeping import sum_bins
 
@@ -35,7 +35,14 @@ def spread_learning(pool: ThreadPoolExecutor, n_threads: int) -> Callable[..., A
         return n_threads if numbers >= WORTHWHILE else 1
 
     def over_bins(
-        codes: Any, features: Any, rows: Any, statistics: Any, first: int, weights: Any, label: int, workspace: Any
+        codes: Any,
+        features: Any,
+        rows: Any,
+        statistics: Any,
+        first: int,
+        weights: Any,
+        label: int,
+        workspace: Any,
     ) -> None:
         """Two threads read half of the statistics each; if there are more, these divide the features."""
         width = 2 if label >= 0 else statistics.shape[1]
@@ -46,7 +53,8 @@ def spread_learning(pool: ThreadPoolExecutor, n_threads: int) -> Callable[..., A
             some, columns = part
             bins, bin_weight = workspace.bins[some, :, columns], workspace.bin_weight[some]
             # arrays of its own: two threads that write to neighbouring cache lines would wait for each other
-            own = workspace._replace(bins=np.empty(bins.shape), bin_weight=np.empty(bin_weight.shape))
+            sums = make_zeros((bins.shape[0] * 256, bins.shape[2])).reshape(bins.shape)
+            own = workspace._replace(bins=sums, bin_weight=np.empty(bin_weight.shape))
             sum_bins(codes, features[some], rows, statistics, first + columns.start, weights, label, own)
             bins[:, :, :width], bin_weight[:] = own.bins[:, :, :width], own.bin_weight
 
