@@ -94,14 +94,17 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self,
         loss: str | Loss = "example-wise-logistic",
         *,
-        head: str = "multi",
+        head: str | int | float = "multi",
         n_rules: int = 1000,
         learning_rate: float = 0.1,
+        l1: float = 0.0,
         l2: float = 1.0,
         bootstrap: bool = True,
         sampling: str = "with-replacement",
         max_samples: int | float | None = None,
         max_features: str | int | float | None = "log2",
+        fixed_features: Any = None,
+        max_labels: str | int | float | None = None,
         max_conditions: int | None = None,
         min_coverage: float = 1,
         search: str = "bound",
@@ -124,11 +127,14 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.head = head
         self.n_rules = n_rules
         self.learning_rate = learning_rate
+        self.l1 = l1
         self.l2 = l2
         self.bootstrap = bootstrap
         self.sampling = sampling
         self.max_samples = max_samples
         self.max_features = max_features
+        self.fixed_features = fixed_features
+        self.max_labels = max_labels
         self.max_conditions = max_conditions
         self.min_coverage = min_coverage
         self.search = search

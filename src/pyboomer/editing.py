@@ -25,13 +25,13 @@ from pyboomer.names import find_name, suggest
 from pyboomer.prediction import find_covered
 from pyboomer.rules import Category, Condition, Rule, RuleEnsemble, join_rules
 from pyboomer.statistics import (
-    DENSE,
     SQUARED,
     Truth,
     choose_layout,
     choose_update,
     count_columns,
     pad,
+    take_labels,
     write_statistics,
 )
 from pyboomer.stopping import validate_by_loss
@@ -150,7 +150,8 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         known = Truth(truth.Y[rows], truth.weight[rows] if len(truth.weight) else truth.weight)
         is_default = t == 0 and sizes[t] == 0
         l2, rate = (model._default_l2(), 1.0) if is_default else (model.l2, model.learning_rate)
-        head, gain[t] = _solve_head(loss, known, scores[rows], examples.weight[rows], labels, k, float(l2))
+        weight = examples.weight[rows]
+        head, gain[t] = _solve_head(loss, known, scores[rows], weight, labels, k, float(model.l1), float(l2))
         head *= rate
         scores[np.ix_(rows, labels)] += head
         head_scores[own] = head
@@ -168,7 +169,7 @@ def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
 
 
 def _solve_head(
-    loss: Loss, truth: Truth, scores: Array, weight: Array, labels: NDArray[np.int64], k: int, l2: float
+    loss: Loss, truth: Truth, scores: Array, weight: Array, labels: NDArray[np.int64], k: int, l1: float, l2: float
 ) -> tuple[Array, float]:
     """The head for some of k labels, and its gain, from the examples covered (Alg. 2)."""
     layout = choose_layout(loss, single=len(labels) == 1)
@@ -176,22 +177,12 @@ def _solve_head(
     statistics = np.zeros((len(rows), count_columns(layout, k)))
     write_statistics(loss, layout, truth, scores, rows, statistics, k)
     if len(labels) < k:
-        statistics = _take_labels(layout, statistics, labels, k)
+        taken = np.zeros((len(rows), count_columns(layout, len(labels))))
+        take_labels(layout, k, statistics, labels, taken)
+        statistics = taken
     head = np.empty(len(labels))
-    gain, _, _ = fit_head(layout, statistics, rows, weight, l2, False, -1, head)
+    gain, _, _ = fit_head(layout, statistics, rows, weight, l1, l2, False, -1, head)
     return head, gain
-
-
-def _take_labels(layout: int, statistics: Array, labels: NDArray[np.int64], k: int) -> Array:
-    """The statistics of some labels: of the Hessian, their rows and columns remain."""
-    taken = np.zeros((len(statistics), count_columns(layout, len(labels))))
-    width, new_width = pad(k), pad(len(labels))
-    taken[:, : len(labels)] = statistics[:, labels]
-    i, j = np.tril_indices(len(labels))
-    section = labels[i] * (labels[i] + 1) // 2 + labels[j] if layout == DENSE else labels
-    for s in range(1, 2 if layout == DENSE else statistics.shape[1] // width):
-        taken[:, s * new_width : s * new_width + len(section)] = statistics[:, s * width + section]
-    return taken
 
 
 # --- Smaller models ---------------------------------------------------------------------------------------------------

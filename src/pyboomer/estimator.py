@@ -48,14 +48,17 @@ class RuleEstimator(BaseEstimator, ABC):
 
     # the parameters that all estimators have
     loss: str | Loss
-    head: str
+    head: str | int | float
     n_rules: int
     learning_rate: float
+    l1: float
     l2: float
     bootstrap: bool
     sampling: str
     max_samples: int | float | None
     max_features: str | int | float | None
+    fixed_features: Any
+    max_labels: str | int | float | None
     max_conditions: int | None
     min_coverage: float
     max_bins: str | int | None

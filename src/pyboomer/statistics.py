@@ -159,6 +159,27 @@ def update_statistics(
                 store(statistics, n * size + width + k, p * (1.0 - p) if layout == DIAGONAL else p)
 
 
+@kernel
+def take_labels(layout: int, n_labels: int, statistics: Array, labels: NDArray[np.int64], taken: Array) -> None:
+    """Copy the statistics of some of the labels, in ascending order: of the Hessian, their rows and columns remain."""
+    m = labels.shape[0]
+    width, new_width = pad(n_labels), pad(m)
+    n_sections = 1 if layout == DENSE else statistics.shape[1] // width
+    for n in range(statistics.shape[0]):
+        for s in range(taken.shape[1]):
+            taken[n, s] = 0.0
+        for section in range(n_sections):
+            for i in range(m):
+                taken[n, section * new_width + i] = statistics[n, section * width + labels[i]]
+        if layout == DENSE:
+            position = new_width
+            for i in range(m):
+                start = width + labels[i] * (labels[i] + 1) // 2
+                for j in range(i + 1):
+                    taken[n, position + j] = statistics[n, start + labels[j]]
+                position += i + 1
+
+
 @kernel(error_model="numpy")
 def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
     """Add a rule's head to the scores of the examples it covers; labels `first` to `last` - 1, whole vectors."""
