@@ -86,7 +86,7 @@ def solve_matrix_free(loss: Loss, examples: Examples, l2: float) -> tuple[Array,
     """Head and gain, by conjugate gradients."""
     layout, statistics, rows = make_statistics(loss, examples)
     sums = np.empty(statistics.shape[1])
-    weight = sum_rows(statistics, rows, examples.weights, sums)
+    weight = sum_rows(statistics, 0, rows, examples.weights, sums)
     head = np.full(examples.Y.shape[1], np.nan)
     gain = _solve_matrix_free(layout, statistics, rows, examples.weights, weight, sums, 0.0, l2, head)
     return head, gain
@@ -96,7 +96,7 @@ def bound(loss: Loss, examples: Examples, l2: float) -> float:
     layout, statistics, rows = make_statistics(loss, examples)
     assert layout in (OUTER, OUTER_GRADIENT)
     sums = np.empty(statistics.shape[1])
-    weight = sum_rows(statistics, rows, examples.weights, sums)
+    weight = sum_rows(statistics, 0, rows, examples.weights, sums)
     return bound_gain(layout, sums, weight, 0.0, l2)
 
 

@@ -342,13 +342,13 @@ class Booster:
         self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
+        self.statistics = make_zeros((n, count_columns(self.settings.layout, n_labels)))
         if replay is None:
             self._learn_default_rule(self.settings.l2 if default_l2 is None else float(default_l2))
         else:
             replayed = self.scores[:, :n_labels].copy()
             replay(replayed)
             self.scores[:, :n_labels] = replayed
-        self.statistics = make_zeros((n, count_columns(self.settings.layout, n_labels)))
         self._write(self.settings.layout, self.statistics, np.arange(n, dtype=np.int32))
 
     def _learn_default_rule(self, l2: float) -> None:
@@ -356,7 +356,8 @@ class Booster:
         n, n_labels = len(self.scores), self.settings.n_labels
         layout = choose_layout(self.loss, single=False)
         everyone = np.arange(n, dtype=np.int32)
-        statistics = make_zeros((n, count_columns(layout, n_labels)))
+        own = layout == self.settings.layout
+        statistics = self.statistics if own else make_zeros((n, count_columns(layout, n_labels)))
         self._write(layout, statistics, everyone)
         head = np.empty(n_labels)
         l1 = self.settings.l1

@@ -184,7 +184,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         return group_examples(Y, self.sampling.removeprefix("stratified-"))
 
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
-        return np.where(Y == 1, 1, -1).astype(np.int8)
+        return np.where(Y == 1, np.int8(1), np.int8(-1))
 
     def _search(self) -> str:
         return self.search

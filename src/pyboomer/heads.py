@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from pyboomer.kernel import kernel
 from pyboomer.simd import LANES, load, splat, store, total, where_above
-from pyboomer.statistics import DENSE, DIAGONAL, OUTER, Rows, pad, sum_hessians, sum_rows
+from pyboomer.statistics import CACHE, DENSE, DIAGONAL, OUTER, Rows, pad, sum_hessians, sum_label, sum_rows
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,6 @@ TIE = 1e-10  # of two gains, one is larger only if it is by this relative margin
 NOISE = 1e-15  # a gain that is not above it, per unit of weight, is rounding: no gain
 FLOOR = 1e-6  # a denominator or pivot not above it is degenerate: that label gets score 0 and gain 0
 CONJUGATE_GRADIENTS_FROM = 17  # labels; below, forming and eliminating the K x K system is faster
-CACHE = 2**18  # numbers that fit the second-level cache
 TOLERANCE = 1e-11  # of the residual of conjugate gradients, relative to the right-hand side
 
 
@@ -301,23 +300,18 @@ def fit_head(
     sums = np.empty(statistics.shape[1])
     if single:
         if label < 0:
-            sum_rows(statistics, rows, weights, sums)
+            sum_rows(statistics, 0, rows, weights, sums)
             gains, best = np.empty(n_labels), np.empty(1, dtype=np.int64)
             rate_each_label(layout, sums, 0.0, l1, l2, gains)
             choose_labels(gains, 1, 0.0, best)
             label = best[0]
-        g, h, coverage = 0.0, 0.0, 0.0
-        for r in range(rows.shape[0]):
-            n = rows[r]
-            g += weights[n] * statistics[n, label]
-            h += weights[n] * statistics[n, width + label]
-            coverage += weights[n]
+        g, h, coverage = sum_label(statistics, label, rows, weights)
         for k in range(n_labels):
             head[k] = 0.0
         g = shrink(g, l1)
         head[label] = -g / (h + l2) if h + l2 > FLOOR else 0.0  # Eq. 17
         return rate_label(g, h, l2), label, coverage
-    coverage = sum_rows(statistics, rows, weights, sums)
+    coverage = sum_rows(statistics, 0, rows, weights, sums)
     if layout == DIAGONAL:
         gain = 0.0
         for k in range(n_labels):
@@ -333,7 +327,7 @@ def fit_head(
     if layout == DENSE:
         unpack(n_labels, sums, l1, A, head)
     else:
-        sum_hessians(layout, n_labels, statistics, rows, weights, A)
+        sum_hessians(layout, 0, statistics, rows, weights, A)
         for k in range(n_labels):
             head[k] = -shrink(sums[k], l1)
     gain = eliminate(A, l2, head, L)  # Eq. 16

@@ -201,7 +201,7 @@ def _rate_labels(
     j = 0
     for run in range(ends.shape[0]):
         if j < ends[run]:
-            w += add_rows(statistics, examples[j : ends[run]], weights, sums)
+            w += add_rows(statistics, 0, examples[j : ends[run]], weights, sums)
             j = ends[run]
         n = examples[j]  # the last of the run: rate while adding
         w += weights[n]

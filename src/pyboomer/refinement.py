@@ -66,7 +66,7 @@ def sum_sampled(
         for r in range(rows.shape[0]):
             add_example(settings, statistics, rows[r], weights[rows[r]], sums)
     else:
-        sum_rows(statistics, rows, weights, sums)
+        sum_rows(statistics, 0, rows, weights, sums)
 
 
 @kernel
@@ -196,7 +196,7 @@ def refine_rule(
         fill_with_draw(settings.seed, rule, n_conditions + 1, workspace.features, workspace.fixed, features)
         binned = workspace.bins.shape[0] > 0 and n_covered >= BINS_FROM
         if binned:
-            sum_bins(columns.codes, features, rows[:n_rows], statistics, weights, label, workspace)
+            sum_bins(columns.codes, features, rows[:n_rows], statistics, 0, weights, label, workspace)
         for i in range(features.shape[0]):
             feature = features[i]
             if binned:

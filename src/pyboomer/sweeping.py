@@ -257,20 +257,23 @@ def sum_bins(
     features: NDArray[np.int64],
     rows: NDArray[np.int32],
     statistics: Array,
+    first: int,
     weights: Array,
     label: int,
     workspace: Workspace,
 ) -> None:
     """Sum the statistics of the covered examples over the bins of each drawn feature.
 
+    All columns from `first` on that `workspace.bins` has room for, or those of the one label of a single-label head.
     Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features.
     """
     bins, bin_weight, pair = workspace.bins, workspace.bin_weight, workspace.pair
     size = statistics.shape[1]
+    width = bins.shape[2]
     for i in range(features.shape[0]):
         for b in range(256):
             bin_weight[i, b] = 0.0
-            for s in range(2 if label >= 0 else size):
+            for s in range(2 if label >= 0 else width):
                 bins[i, b, s] = 0.0
     for start in range(0, rows.shape[0], BLOCK):
         end = min(start + BLOCK, rows.shape[0])
@@ -285,9 +288,9 @@ def sum_bins(
                     bins[i, code, 0] += weight * pair[n, 0]
                     bins[i, code, 1] += weight * pair[n, 1]
                 else:
-                    target = (i * 256 + code) * size
-                    for s in range(0, size, LANES):
-                        store(bins, target + s, load(bins, target + s) + weight * load(statistics, n * size + s))
+                    source, target = n * size + first, (i * 256 + code) * width
+                    for s in range(0, width, LANES):
+                        store(bins, target + s, load(bins, target + s) + weight * load(statistics, source + s))
 
 
 @kernel
