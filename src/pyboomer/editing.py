@@ -230,8 +230,10 @@ def _tighten(body: Sequence[Condition]) -> tuple[Condition, ...] | None:
             return None
         if c.operator == "!=" and equal:
             continue
-        tightest = {"<=": min, ">": max}.get(c.operator)
-        tight[c if tightest is None else replace(c, value=tightest(by_test[c.feature, c.operator]))] = None
+        if not c.is_nominal:
+            limit = min(upper) if c.operator == "<=" else max(lower)
+            c = next(o for o in body if (o.feature, o.operator, o.value) == (c.feature, c.operator, limit))
+        tight[c] = None
     return tuple(tight)
 
 

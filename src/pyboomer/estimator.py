@@ -289,9 +289,9 @@ class RuleEstimator(BaseEstimator, ABC):
     def feature_importances_(self) -> Array:
         """The importance of each feature by gain, adding up to 1; see `pyboomer.explore.importance`."""
         check_is_fitted(self, "rules_")
-        from pyboomer.explore.importance import feature_importance
+        from pyboomer.explore.importance import overall_importance
 
-        return feature_importance(self).overall
+        return overall_importance(self.rules_)
 
     # --- Giving the model away ----------------------------------------------------------------------------------------
 
