@@ -1,0 +1,1 @@
+"""Looking at a fitted model: explanations, importances, pictures and a page."""

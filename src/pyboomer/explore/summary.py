@@ -1,0 +1,328 @@
+"""A summary is what a page shows of a model, as plain values that JSON can hold: rules, data, curves, how to decode.
+
+Numbers that scores depend on are packed without loss, so that whoever reads the summary computes exactly the scores of
+the model. Of the data it has as many examples as are asked for, drawn at random; histograms are those of all examples.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pyboomer.estimator import RuleEstimator
+from pyboomer.explore.packing import pack
+from pyboomer.explore.recipe import describe_decoding, find_kind
+from pyboomer.features import Matrix, encode
+from pyboomer.labels import Labels
+from pyboomer.losses import find_loss
+from pyboomer.rules import RuleEnsemble
+from pyboomer.targets import Targets
+
+Array = NDArray[np.float64]
+
+SEED = 1  # of the examples drawn
+MOST_CELLS = 150_000  # of features of the examples shown: 1.6 MB at most
+MOST_CURVE = 1000  # examples that the curves are computed on
+MOST_DECODING = 4e8  # multiplications to decode them at one point of a curve
+CURVE_POINTS = 24
+N_BINS = 30
+MOST_CATEGORIES = 30  # bars of a nominal feature
+UNKNOWN = 2  # a truth that is neither 0 nor 1
+PIXEL = re.compile(r"pixel_([0-9]{1,2})_([0-9]{1,2})")
+
+
+Truth = Labels | Targets
+
+
+class Data(NamedTuple):
+    """The examples to show a model on: features as the rules read them, and the truth, if it is known."""
+
+    matrix: Matrix
+    truth: Truth | None
+
+    def take(self, rows: NDArray[np.int64]) -> "Data":
+        """Some of the examples."""
+        if self.truth is None:
+            return Data(self.matrix[rows], None)
+        known = None if self.truth.known is None else self.truth.known[rows]
+        values: Any = self.truth.values[rows]
+        return Data(self.matrix[rows], self.truth._replace(values=values, known=known))
+
+
+def summarise(
+    model: RuleEstimator, X: Any = None, y: Any = None, *, max_examples: int = 200, title: str | None = None
+) -> dict[str, Any]:
+    """Say all that a page shows of a fitted model, and of examples, if there are any.
+
+    Parameters
+    ----------
+    model : BoomerClassifier or BoomerRegressor
+    X : array, sparse matrix or DataFrame of shape (N, L), optional
+        Examples, as `predict` takes them.
+    y : array, sparse matrix or DataFrame, optional
+        Their labels or targets, as `fit` takes them; NaN for an unknown one.
+    max_examples : int, default=200
+        How many of the examples, drawn at random, are part of the summary. Fewer are, if they have very many features.
+    title : str, optional
+    """
+    check_is_fitted(model, "rules_")
+    if isinstance(max_examples, bool) or not isinstance(max_examples, int | np.integer) or max_examples < 0:
+        raise ValueError(f"max_examples must be a whole number of at least 0, got {max_examples!r}")
+    if X is None and y is not None:
+        raise ValueError("y is given without X: the labels of which examples?")
+    data = None if X is None else _read_data(model, X, y)
+    rules = model.rules_
+    image = find_image(rules.feature_names)
+    shown = (np.arange(len(rules.feature_names)) if image else np.unique(rules.condition_features)).astype(np.int64)
+    kind = find_kind(model)
+    return {
+        "title": title if title is not None else f"{_count(len(rules), 'rule')}",
+        "kind": kind,
+        "objective": find_loss(model.loss).name,
+        "decoding": describe_decoding(model),
+        "parameters": list(_list_parameters(model)),
+        "training": {str(name): _plain_fact(value) for name, value in model.training_facts_.items()},
+        "labels": {
+            "names": list(rules.label_names),
+            "relevant": None if data is None or kind == "numbers" else _count_relevant(data.truth),
+        },
+        "features": _describe_features(rules, shown, data),
+        "rules": _pack_rules(rules, shown),
+        "data": None if data is None else _describe_data(data),
+        "examples": None if data is None else _pack_examples(rules, shown, data, max_examples),
+        "curves": list(_draw_curves(model, data)),
+        "image": image,
+        "segments": image is not None and rules.label_names == tuple("abcdefg"),
+    }
+
+
+def _read_data(model: RuleEstimator, X: Any, y: Any) -> Data:
+    matrix = model._read_table(X)
+    truth = None if y is None else model._read_labels(y, model._form)
+    if truth is not None and len(truth.values) != matrix.shape[0]:
+        raise ValueError(f"X has {matrix.shape[0]} examples, but y has {len(truth.values)}")
+    if matrix.shape[0] == 0:
+        raise ValueError("X has no examples")
+    return Data(matrix, truth)
+
+
+def find_image(names: tuple[str, ...]) -> dict[str, int] | None:
+    """The size of the picture that features of the names `pixel_row_column`, in this order, are; None if it is none."""
+    last = PIXEL.fullmatch(names[-1])
+    if last is None:
+        return None
+    height, width = int(last[1]) + 1, int(last[2]) + 1
+    expected = tuple(f"pixel_{r}_{c}" for r in range(height) for c in range(width))
+    return {"height": height, "width": width} if names == expected else None
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+# --- Packing ----------------------------------------------------------------------------------------------------------
+
+
+def _pack_rules(rules: RuleEnsemble, shown: NDArray[np.int64]) -> dict[str, Any]:
+    """The arrays of the rules; features are counted among those shown."""
+    names = (
+        *("condition_offsets", "condition_operators", "condition_values"),
+        *("head_offsets", "head_labels", "head_scores", "coverage", "gain"),
+    )
+    features = np.searchsorted(shown, rules.condition_features)
+    return {name: pack(getattr(rules, name)) for name in names} | {"condition_features": pack(features)}
+
+
+def _pack_examples(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data, most: int) -> dict[str, Any]:
+    most = min(int(most), max(1, MOST_CELLS // max(len(shown), 1)))
+    rows = draw_rows(data.matrix.shape[0], most)
+    columns = [pack(column) for column in _list_columns(rules, shown, data.matrix[rows])]
+    truth = data.take(rows).truth
+    packed = None
+    if truth is not None:
+        unknown: Any = np.nan if isinstance(truth, Targets) else UNKNOWN
+        packed = pack(truth.values if truth.known is None else np.where(truth.known, truth.values, unknown))
+    return {"rows": rows.tolist(), "columns": columns, "truth": packed}
+
+
+def draw_rows(n: int, most: int) -> NDArray[np.int64]:
+    """Up to so many of n rows, at random, ascending; always the same ones."""
+    return np.arange(n) if n <= most else np.sort(np.random.default_rng(SEED).choice(n, most, replace=False))
+
+
+def _list_columns(rules: RuleEnsemble, shown: NDArray[np.int64], matrix: Matrix) -> Iterator[Array]:
+    """The features shown, one by one; nominal ones as category codes."""
+    is_sparse = sp.issparse(matrix)
+    by_column = matrix[:, shown].tocsc() if is_sparse else matrix
+    for i, feature in enumerate(shown.tolist()):
+        if not is_sparse:
+            yield by_column[:, feature]
+            continue
+        column = by_column[:, [i]].toarray()
+        own = {0: rules.categories[feature]} if feature in rules.categories else {}
+        yield encode(column, own)[:, 0]
+
+
+# --- Data -------------------------------------------------------------------------------------------------------------
+
+
+def _describe_data(data: Data) -> dict[str, Any]:
+    stored = data.matrix.data if sp.issparse(data.matrix) else data.matrix
+    truth = data.truth
+    figures = {"examples": data.matrix.shape[0], "missing_values": int(np.isnan(stored).sum())}
+    if isinstance(truth, Labels):
+        unknown = 0 if truth.known is None else int((~truth.known).sum())
+        figures |= {"unknown_labels": unknown, "relevant_labels": int(truth.values.sum(dtype=np.int64))}
+    return figures
+
+
+def _count_relevant(truth: Truth | None) -> list[int] | None:
+    return None if truth is None else truth.values.sum(axis=0, dtype=np.int64).tolist()
+
+
+def _describe_features(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data | None) -> dict[str, Any]:
+    """Names of the features shown, their histograms, and the names of the categories that appear anywhere."""
+    histograms, categories = [], {}
+    mentioned = _find_mentioned(rules)
+    columns = [None] * len(shown) if data is None else _list_columns(rules, shown, data.matrix)
+    for i, (feature, column) in enumerate(zip(shown.tolist(), columns, strict=True)):
+        if feature not in rules.categories:
+            histograms.append(None if column is None else _count_numbers(column))
+            continue
+        counts = None if column is None else _count_categories(column, rules.categories[feature])
+        histograms.append(counts)
+        # an identifier may have more categories than a page has room for
+        codes = mentioned.get(feature, set()) | set((counts or {"counts": {}})["counts"])
+        categories[i] = {code: str(rules.categories[feature][code]) for code in sorted(codes)}
+    return {
+        "names": [rules.feature_names[feature] for feature in shown.tolist()],
+        "total": len(rules.feature_names),
+        "categories": categories,
+        "histograms": histograms,
+    }
+
+
+def _find_mentioned(rules: RuleEnsemble) -> dict[int, set[int]]:
+    """The categories, as codes, that conditions on each nominal feature mention."""
+    mentioned: dict[int, set[int]] = {}
+    conditions = zip(rules.condition_features.tolist(), rules.condition_values.tolist(), strict=True)
+    for feature, value in conditions:
+        if feature in rules.categories:
+            mentioned.setdefault(feature, set()).add(int(value))
+    return mentioned
+
+
+def _count_numbers(column: Array) -> dict[str, Any]:
+    present = column[~np.isnan(column)]
+    if len(present) == 0:
+        return {"low": None, "high": None, "counts": [], "missing": len(column)}
+    low, high = float(present.min()), float(present.max())
+    distinct = np.unique(present[:10_000])
+    few = len(distinct) <= N_BINS and bool((distinct == np.floor(distinct)).all()) and high - low < N_BINS
+    if few:  # whole numbers: a bar each, in the middle of which they lie
+        low, high = low - 0.5, high + 0.5
+    bins = int(high - low) if few else N_BINS
+    scaled = np.zeros(len(present)) if high == low else (present / 2 - low / 2) / (high / 2 - low / 2) * bins
+    counts = np.bincount(np.minimum(scaled.astype(np.int64), bins - 1), minlength=bins)
+    return {"low": low, "high": high, "counts": counts.tolist(), "missing": len(column) - len(present)}
+
+
+def _count_categories(column: Array, categories: tuple[Any, ...]) -> dict[str, Any]:
+    present = column[~np.isnan(column)].astype(np.int64)
+    counts = np.bincount(present, minlength=len(categories) + 1)
+    frequent = np.argsort(-counts[: len(categories)], kind="stable")[:MOST_CATEGORIES]
+    return {
+        "counts": {code: int(counts[code]) for code in sorted(frequent.tolist()) if counts[code]},
+        "others": int(counts.sum() - counts[frequent].sum()),
+        "missing": len(column) - len(present),
+    }
+
+
+# --- Parameters and curves --------------------------------------------------------------------------------------------
+
+
+def _list_parameters(model: RuleEstimator) -> Iterator[dict[str, Any]]:
+    for parameter in model.table:
+        value = getattr(model, parameter.name)
+        shown = find_loss(value).name if parameter.name == "loss" else _describe_value(value)
+        changed = shown != _describe_value(parameter.default)
+        yield {"name": parameter.name, "value": shown, "changed": changed, "meaning": parameter.meaning}
+
+
+def _plain_fact(value: Any) -> Any:
+    """A fact of training as JSON can hold it, which has no word for infinity."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return value if isinstance(value, float) and np.isfinite(value) else str(value)
+
+
+def _describe_value(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _draw_curves(model: RuleEstimator, data: Data | None) -> Iterator[dict[str, Any]]:
+    """What changes with the number of rules: losses and measures where there is a truth, else the gain."""
+    rules = model.rules_
+    counts = np.unique(np.geomspace(1, len(rules), CURVE_POINTS).round().astype(np.int64)).tolist()
+    if data is not None and data.truth is not None:
+        rows = draw_rows(data.matrix.shape[0], MOST_CURVE)
+        yield from _measure(model, data.take(rows), counts)
+    elif rules.gain[1:].sum() > 0:
+        shares = np.cumsum(np.append(0.0, rules.gain[1:])) / rules.gain[1:].sum()
+        yield _curve("share of the gain", counts, [float(shares[n - 1]) for n in counts])
+    points = getattr(model, "validation_curve_", None)
+    if points:
+        by_loss = isinstance(model.scoring, str) and model.scoring == "loss"
+        name = "loss, held out in training" if by_loss else "score, held out in training"
+        values = [-score if by_loss else score for _, score in points]
+        yield _curve(name, [n for n, _ in points], values)
+
+
+def _curve(name: str, counts: list[int], values: list[float]) -> dict[str, Any]:
+    kept = [(int(n), float(value)) for n, value in zip(counts, values, strict=True) if np.isfinite(value)]
+    return {"name": name, "n_rules": [n for n, _ in kept], "values": [value for _, value in kept]}
+
+
+def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, Any]]:
+    truth, loss = data.truth, find_loss(model.loss)
+    assert truth is not None
+    known = np.ones(truth.values.shape, dtype=bool) if truth.known is None else truth.known
+    some = known.any(axis=1)
+    if not some.any():
+        return
+    matrix, values, known = data.matrix[some], truth.values[some], known[some]
+    signed = np.where(known, model._sign(values), 0).astype(np.float64)
+    weight = None if truth.known is None else known.astype(np.float64)
+    kind, n = find_kind(model), len(values)
+    decodes = kind == "labels" and n * _count_operations(model) <= MOST_DECODING
+    losses, wrong, wrong_vectors = [], [], []
+    for scores in model._accumulate(model.rules_, matrix, counts):
+        losses.append(loss.mean_value(signed, scores, weight, np.ones(n)))
+        if decodes:
+            mistakes = (model._decode(scores, model.decode) != values) & known
+            wrong.append(mistakes.sum() / known.sum())
+            wrong_vectors.append(mistakes.any(axis=1).mean())
+        elif kind == "classes":
+            classes = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+            expected = values.argmax(axis=1) if scores.shape[1] > 1 else values[:, 0]
+            wrong.append(float((classes != expected).mean()))
+    yield _curve("mean loss", counts, losses)
+    if wrong:
+        yield _curve("Hamming loss" if kind == "labels" else "wrong classes", counts, wrong)
+    if wrong_vectors:
+        yield _curve("subset 0/1 loss", counts, wrong_vectors)
+
+
+def _count_operations(model: Any) -> float:
+    """About how many multiplications it takes to decode the scores of an example."""
+    n_labels = len(model.label_names_)
+    if isinstance(model.decode, str) and model.decode == "f1":
+        return float(n_labels) ** 3
+    return float(n_labels * max(len(model.label_vectors_), 1))
