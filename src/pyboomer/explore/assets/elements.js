@@ -3,7 +3,7 @@
 // Text only ever enters the page as text nodes: nothing in a name can become markup.
 
 function fill(node, children) {
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) node.append(child);
   }
   return node;
