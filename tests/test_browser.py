@@ -106,6 +106,14 @@ class Browser:
         assert [k for k, _, _ in rows] == list(range(n_labels))
         return np.array([float(score) for _, score, _ in rows]), [relevant for _, _, relevant in rows]
 
+    def find_slips(self) -> list[str]:
+        """Texts in the page that are what JavaScript makes of values that are not texts."""
+        return self.run(
+            "const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT), slips = [];"
+            "while (walk.nextNode()) slips.push(walk.currentNode.data);"
+            "return slips.filter((text) => /^(false|true|null|undefined)$|NaN|Infinity|object /.test(text));"
+        )
+
     def list_errors(self) -> list[str]:
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] != "INFO"]
 
@@ -218,6 +226,7 @@ def test_scores_and_predictions_are_those_of_the_model(show: Open, name: str) ->
         page.go(view)
         assert page.find(f"#panel-{view}").is_displayed()
         assert len(page.find(f"#panel-{view}").text) > 100
+    assert page.find_slips() == []
 
 
 def test_classes_are_named(show: Open, songs: tuple[pd.DataFrame, pd.DataFrame]) -> None:
@@ -229,6 +238,9 @@ def test_classes_are_named(show: Open, songs: tuple[pd.DataFrame, pd.DataFrame])
         for n in range(0, len(X), 7):
             page.go(f"example/{n}")
             assert page.find("#predicted-class").text == predicted[n]
+        for view in VIEWS:
+            page.go(view)
+        assert page.find_slips() == []
 
 
 def test_numbers_are_predicted_as_they_are(show: Open, songs: tuple[pd.DataFrame, pd.DataFrame]) -> None:
@@ -243,6 +255,9 @@ def test_numbers_are_predicted_as_they_are(show: Open, songs: tuple[pd.DataFrame
             shown, relevant = page.read_scores(predicted.shape[1])
             np.testing.assert_allclose(shown, predicted[n], rtol=1e-12, atol=1e-9)
             assert set(relevant) == {None}
+    for view in VIEWS:
+        page.go(view)
+    assert page.find_slips() == []
     assert page.texts("[role=tab]")[2] == "Targets"
 
 
@@ -254,6 +269,7 @@ def test_a_model_without_data_says_what_it_lacks(show: Open, model: BoomerClassi
     for view in VIEWS[:-1]:
         page.go(view)
         assert len(page.find(f"#panel-{view}").text) > 100
+    assert page.find_slips() == []
 
 
 def test_a_model_that_is_only_a_default_rule_is_shown(show: Open, songs: tuple[pd.DataFrame, pd.DataFrame]) -> None:
@@ -262,6 +278,7 @@ def test_a_model_that_is_only_a_default_rule_is_shown(show: Open, songs: tuple[p
         page.go(view)
         assert page.find(f"#panel-{view}").is_displayed()
     assert page.texts("#panel-rules .body") == ["always"]
+    assert page.find_slips() == []
 
 
 # --- Switching rules off ----------------------------------------------------------------------------------------------
@@ -338,6 +355,24 @@ def test_a_change_of_the_prediction_is_told(show: Open, reader: BoomerClassifier
         "abcdefg"[k] for k in changed
     }
     assert "not that of the whole model" in page.find("#status").get_attribute("textContent")
+
+
+def test_mistakes_are_found(show: Open, model: BoomerClassifier, songs: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    X, Y = songs
+    page = show(model, X, Y)
+    page.go("example/0")
+    wrong = np.flatnonzero((model.predict(X) != Y.to_numpy()).any(axis=1)).tolist()
+    found = []
+    for _ in range(3):
+        page.find("#next-mistake").click()
+        page.driver.execute_async_script("setTimeout(arguments[0], 50)")
+        found.append(int(page.run("return location.hash.split('/')[1]")))
+    assert found == [n for n in wrong if n > 0][:3]
+    right = BoomerClassifier(n_rules=2).fit(X, np.ones((len(X), 2), dtype=int))
+    page = show(right, X, np.ones((len(X), 2), dtype=int))
+    page.go("example/0")
+    page.find("#next-mistake").click()
+    assert page.find("#next-mistake").text == "No mistakes"
 
 
 # --- Finding rules ----------------------------------------------------------------------------------------------------

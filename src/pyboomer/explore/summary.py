@@ -80,7 +80,7 @@ def summarise(
     shown = (np.arange(len(rules.feature_names)) if image else np.unique(rules.condition_features)).astype(np.int64)
     kind = find_kind(model)
     return {
-        "title": title if title is not None else f"{_count(len(rules), 'rule')}",
+        "title": _name_subject(rules.label_names) if title is None else str(title),
         "kind": kind,
         "objective": find_loss(model.loss).name,
         "decoding": describe_decoding(model),
@@ -120,11 +120,12 @@ def find_image(names: tuple[str, ...]) -> dict[str, int] | None:
     return {"height": height, "width": width} if names == expected else None
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def _name_subject(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:3])
+    return f"Rules about {shown} and {len(names) - 3} more" if len(names) > 3 else f"Rules about {shown}"
 
 
-# --- Packing ----------------------------------------------------------------------------------------------------------
+# --- Numbers ----------------------------------------------------------------------------------------------------------
 
 
 def _pack_rules(rules: RuleEnsemble, shown: NDArray[np.int64]) -> dict[str, Any]:

@@ -49,6 +49,10 @@ const nameLabel = (model, k) => named(model.labels.names[k], model.labels.short[
 
 const button = (text, onclick, attributes = {}) => element("button", { type: "button", onclick, ...attributes }, text);
 
+function setCurrent(link, isCurrent) {
+  if (isCurrent) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+}
+
 function choice(id, label, options, onchange) {
   const select = element("select", { id, onchange: () => onchange(select.value) });
   for (const [value, text] of options) select.append(element("option", { value }, text));

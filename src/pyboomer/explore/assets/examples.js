@@ -20,11 +20,15 @@ function viewExamples(model) {
   const previous = button("←", () => go(state.n - 1), { class: "quiet", "aria-label": "Previous example" });
   const next = button("→", () => go(state.n + 1), { class: "quiet", "aria-label": "Next example" });
   const reset = button("Switch all rules on", () => { model.off.clear(); update(); announce("All rules are on."); }, { class: "quiet", id: "all-on" });
-  const wrong = rows.map((_, n) => n).filter((n) => isWrong(model, n));
-  const nextWrong = button("Next mistake", () => go(wrong.find((n) => n > state.n) ?? wrong[0]), { class: "quiet" });
+  const nextWrong = button("Next mistake", () => {
+    const others = [...rows.keys()].map((i) => (state.n + 1 + i) % rows.length);
+    const wrong = others.find((n) => isWrong(model, n));
+    if (wrong === undefined) announce(nextWrong.textContent = "No mistakes"); else go(wrong);
+  }, { class: "quiet", id: "next-mistake" });
+  const judged = model.examples.truth !== null && model.kind !== "numbers";
   const offText = element("span", { class: "faint", id: "off-count" });
-  parts.chooser.append(previous, picker.field, next, wrong.length > 0 && nextWrong,
-    element("span", { class: "faint" }, describeSample(model)), offText, reset);
+  fill(parts.chooser, [previous, picker.field, next, judged && nextWrong,
+    element("span", { class: "faint" }, describeSample(model)), offText, reset]);
 
   function update() {
     const covering = findCovering(model, state.n);
@@ -65,7 +69,6 @@ function viewExamples(model) {
 const truthOf = (model, n, k) => model.examples.truth === null ? null : model.examples.truth[n * model.nLabels + k];
 
 function isWrong(model, n) {
-  if (model.examples.truth === null || model.kind === "numbers") return false;
   const relevant = decode(model, addScores(model, findCovering(model, n), new Set()));
   return relevant.some((value, k) => truthOf(model, n, k) !== UNKNOWN && truthOf(model, n, k) !== value);
 }
@@ -107,7 +110,8 @@ function showVerdict(model, state, place, relevant) {
   } else if (model.kind === "labels") {
     const wrong = truth ? truth.filter((value, k) => value !== UNKNOWN && value !== relevant[k]).length : 0;
     children.push(element("p", { class: "answer" }, "Predicted: ", element("strong", {}, describeSet(model, relevant)),
-      truth && element("span", { class: "faint" }, wrong ? ` · ${count(wrong, "label")} wrong` : " · all known labels right")));
+      truth && element("span", { class: "faint" }, wrong ? ` · ${count(wrong, "label")} wrong`
+        : ` · all ${truth.includes(UNKNOWN) ? "known " : ""}labels right`)));
   }
   place.replaceChildren(...children);
   return hover;
@@ -122,8 +126,7 @@ function describeSet(model, relevant) {
 }
 
 function showScores(model, state, place, { scores, relevant, relevantBefore }, update) {
-  const most = Math.max(...scores.map(Math.abs), 1e-300);
-  const low = model.kind === "numbers" ? Math.min(0, ...scores) : -most, high = model.kind === "numbers" ? Math.max(0, ...scores) : most;
+  const low = scores.reduce((a, b) => Math.min(a, b), 0), high = scores.reduce((a, b) => Math.max(a, b), 0);
   let labels = [...scores.keys()];
   if (labels.length > SHOWN_SCORES) {
     const matters = (k) => (relevant[k] || truthOf(model, state.n, k) === 1 || k === state.label || relevant[k] !== relevantBefore[k]) ? 1 : 0;
@@ -132,7 +135,7 @@ function showScores(model, state, place, { scores, relevant, relevantBefore }, u
   const hidden = labels.length - SHOWN_SCORES;
   if (!state.allScores && hidden > 2) labels = labels.slice(0, SHOWN_SCORES);
   const focused = place.contains(document.activeElement) ? document.activeElement.dataset.label : null;
-  const list = element("ul", { class: "scores" }, labels.map((k) => {
+  const list = element("ul", { class: `list ${model.kind}` }, labels.map((k) => {
     const truth = truthOf(model, state.n, k), wrong = model.kind === "labels" && truth !== null && truth !== UNKNOWN && truth !== relevant[k];
     return element("li", {}, button("", () => { state.label = k; state.all = false; update(); },
       { "data-label": k, "aria-pressed": String(k === state.label), class: `score${wrong ? " wrong" : ""}` }));

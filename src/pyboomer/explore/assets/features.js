@@ -20,7 +20,7 @@ function viewFeatures(model) {
   function show(feature) {
     if (!ranked.length) { title.textContent = "No rule tests a feature."; return; }
     picker.select.value = String(feature);
-    rows.forEach((row) => row.firstChild.toggleAttribute("aria-current", Number(row.dataset.feature) === feature));
+    rows.forEach((row) => setCurrent(row.firstChild, Number(row.dataset.feature) === feature));
     title.replaceChildren(named(names[feature]));
     const rules = model.featureRules[feature];
     const conditions = rules.flatMap((t) => listConditions(model, t).filter((condition) => condition.feature === feature));

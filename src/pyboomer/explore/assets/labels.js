@@ -2,6 +2,9 @@
 
 function viewLabels(model) {
   const names = model.labels.names, noun = model.kind === "numbers" ? "target" : model.kind === "classes" ? "class" : "label";
+  const words = model.kind === "numbers"
+    ? { for: "Raises it", against: "Lowers it", rulesFor: "rules that raise it", rulesAgainst: "rules that lower it" }
+    : { for: "Speaks for it", against: "Speaks against it", rulesFor: "rules for it", rulesAgainst: "rules against it" };
   const lists = { for: listRules(model, `Rules for the ${noun}`), against: listRules(model, `Rules against the ${noun}`) };
   const title = element("h3", { class: "picked" }), facts = element("div"), friends = element("div");
   const picker = choice("label-pick", `Pick a ${noun}`, names.map((name, k) => [k, name]), (k) => { location.hash = `label/${k}`; });
@@ -18,12 +21,12 @@ function viewLabels(model) {
       element("ul", { class: "bars shares index" }, rows)),
     element("div", { class: "content" }, title, facts, friends,
       element("div", { class: "sides" },
-        element("div", {}, element("h4", { class: "for" }, "Speaks for it, most effective first"), lists.for.node),
-        element("div", {}, element("h4", { class: "against" }, "Speaks against it, most effective first"), lists.against.node))));
+        element("div", {}, element("h4", { class: "for" }, `${words.for}, most effective first`), lists.for.node),
+        element("div", {}, element("h4", { class: "against" }, `${words.against}, most effective first`), lists.against.node))));
 
   function show(k) {
     picker.select.value = String(k);
-    rows.forEach((row, i) => row.firstChild.toggleAttribute("aria-current", i === k));
+    rows.forEach((row, i) => setCurrent(row.firstChild, i === k));
     title.replaceChildren(named(names[k]));
     const scored = model.labelRules[k].map((t) => ({ t, score: scoreOf(model, t, k) }));
     const weight = ({ t, score }) => Math.abs(score) * Math.max(model.rules.coverage[t], 1e-9);  // how much it moves in all
@@ -32,8 +35,8 @@ function viewLabels(model) {
     const relevant = model.labels.relevant;
     facts.replaceChildren(listPairs([
       relevant && ["relevant for", `${count(relevant[k], "example")} (${formatShare(relevant[k] / model.data.examples)})`],
-      ["rules for it", `${formatWhole(side(1).length)}`],
-      ["rules against it", `${formatWhole(side(-1).length)}`],
+      [words.rulesFor, `${formatWhole(side(1).length)}`],
+      [words.rulesAgainst, `${formatWhole(side(-1).length)}`],
       model.rules.condition_offsets[1] === 0 && ["default score", signed(scoreOf(model, 0, k))],
     ]));
     friends.replaceChildren(...describeFriends(model, k));

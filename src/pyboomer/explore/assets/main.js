@@ -31,16 +31,18 @@ const VIEWS = [
 
 function start(model) {
   const main = document.getElementById("main"), tabs = document.getElementById("tabs");
-  const nouns = { labels: "label", classes: "score", numbers: "target" };
+  const classes = new Set(model.decoding.classes).size;
+  const subject = model.kind === "classes" ? `${classes} class${classes === 1 ? "" : "es"}`
+    : count(model.nLabels, model.kind === "labels" ? "label" : "target");
   document.title = model.title;
   document.getElementById("title").replaceChildren(named(model.title));
   document.getElementById("subtitle").textContent =
-    `${count(model.nRules, "rule")} about ${count(model.nLabels, nouns[model.kind])}, on ${count(model.usedFeatures.length, "feature")}`;
+    `${count(model.nRules, "rule")} about ${subject}, on ${count(model.usedFeatures.length, "feature")}`;
   const views = VIEWS.map(([title, address, make, initial], i) => {
     const name = i === 2 && model.kind !== "labels" ? { classes: "Classes", numbers: "Targets" }[model.kind] : title;
     const tab = button(name, () => { location.hash = last[i] ?? address; },
       { role: "tab", id: `tab-${address}`, "aria-controls": `panel-${address}`, onkeydown: (event) => move(event, i) });
-    const panel = element("div", { role: "tabpanel", id: `panel-${address}`, "aria-labelledby": tab.id, hidden: true });
+    const panel = element("div", { role: "tabpanel", id: `panel-${address}`, "aria-labelledby": tab.id, tabindex: -1, hidden: true });
     tabs.append(tab);
     main.append(panel);
     return { address, make, initial, tab, panel, view: null };
@@ -76,7 +78,11 @@ function start(model) {
       view.tab.setAttribute("aria-selected", String(view === current));
       view.tab.tabIndex = view === current ? 0 : -1;
     }
-    if (shown !== null && shown !== current) window.scrollTo(0, 0);
+    if (shown !== null && shown !== current) {
+      window.scrollTo(0, 0);
+      // whoever followed a link must not be left in what is hidden now
+      if (!tabs.contains(document.activeElement)) current.panel.focus({ preventScroll: true });
+    }
     shown = current;
   }
   window.addEventListener("hashchange", follow);

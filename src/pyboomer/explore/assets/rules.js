@@ -182,8 +182,11 @@ function viewRules(model) {
   }
 
   const pick = (name) => (value) => { state[name] = value === "" ? null : Number(value); update(); };
-  const label = choice("rule-label", "Label", [["", "any label"], ...model.labels.names.map((n, k) => [k, n])], pick("label"));
-  const side = choice("rule-side", "Speaks", [["any", "for or against it"], ["for", "for it"], ["against", "against it"]],
+  const noun = { labels: "label", classes: "class", numbers: "target" }[model.kind];
+  const label = choice("rule-label", noun[0].toUpperCase() + noun.slice(1), [["", `any ${noun}`], ...model.labels.names.map((n, k) => [k, n])], pick("label"));
+  const side = choice("rule-side", "Speaks", model.kind === "numbers"
+    ? [["any", "for more or less"], ["for", "for more"], ["against", "for less"]]
+    : [["any", "for or against it"], ["for", "for it"], ["against", "against it"]],
     (value) => { state.side = value; update(); });
   const feature = choice("rule-feature", "Feature", [["", "any feature"],
     ...model.usedFeatures.map((f) => [f, model.features.names[f]])], pick("feature"));
