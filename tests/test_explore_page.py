@@ -24,7 +24,8 @@ from pyboomer.explore.packing import pack
 from pyboomer.explore.page import SCRIPTS, write_page
 from pyboomer.explore.summary import draw_rows, find_image, summarise
 
-ASSETS = Path(__file__).parent.parent / "src" / "pyboomer" / "explore" / "assets"
+ROOT = Path(__file__).parent.parent
+ASSETS, DOCS = ROOT / "src" / "pyboomer" / "explore" / "assets", ROOT / "docs"
 HOSTILE = [
     "<script>window.ran = 1</script>",
     "</script><script>window.ran = 2</script>",
@@ -445,6 +446,19 @@ def test_explore_shows_regressors_and_classes() -> None:
     assert summary["decoding"]["classes"] == ["cat", "dog"]
     np.testing.assert_array_equal(unpack(summary["examples"]["truth"]), animals == "dog")
     assert explore("--data", "data.csv")["examples"]["truth"] is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_code_of_the_documentation_runs() -> None:
+    text = (DOCS / "explore.md").read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+        exec(compile(block, "explore.md", "exec"), namespace)
+    summary = read_summary(Path("digits.html").read_text(encoding="utf-8"))
+    assert 58 in summary["examples"]["rows"]  # the example in the picture
+    images = re.findall(r"\]\((images/.*?)\)", text)
+    assert len(images) == 6
+    assert all((DOCS / image).stat().st_size < 200_000 for image in images)
 
 
 @pytest.mark.parametrize(

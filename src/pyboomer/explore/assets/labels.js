@@ -6,7 +6,7 @@ function viewLabels(model) {
     ? { for: "Raises it", against: "Lowers it", rulesFor: "rules that raise it", rulesAgainst: "rules that lower it" }
     : { for: "Speaks for it", against: "Speaks against it", rulesFor: "rules for it", rulesAgainst: "rules against it" };
   const lists = { for: listRules(model, `Rules for the ${noun}`), against: listRules(model, `Rules against the ${noun}`) };
-  const title = element("h3", { class: "picked" }), facts = element("div"), friends = element("div");
+  const title = element("h3", { class: "picked" }), facts = element("div"), friends = element("div"), pictures = element("div");
   const picker = choice("label-pick", `Pick a ${noun}`, names.map((name, k) => [k, name]), (k) => { location.hash = `label/${k}`; });
   const rows = names.map((name, k) => {
     const rules = model.labelRules[k].length, relevant = model.labels.relevant?.[k] / model.data?.examples;
@@ -19,7 +19,7 @@ function viewLabels(model) {
     element("div", { class: "side" }, element("h2", {}, noun === "class" ? "Classes" : `${noun[0].toUpperCase()}${noun.slice(1)}s`),
       picker.field, element("p", { class: "faint" }, model.labels.relevant ? "Relevant for this share of the data:" : "Rules about it:"),
       element("ul", { class: "bars shares index" }, rows)),
-    element("div", { class: "content" }, title, facts, friends,
+    element("div", { class: "content" }, title, facts, friends, pictures,
       element("div", { class: "sides" },
         element("div", {}, element("h4", { class: "for" }, `${words.for}, most effective first`), lists.for.node),
         element("div", {}, element("h4", { class: "against" }, `${words.against}, most effective first`), lists.against.node))));
@@ -40,10 +40,20 @@ function viewLabels(model) {
       model.rules.condition_offsets[1] === 0 && ["default score", signed(scoreOf(model, 0, k))],
     ]));
     friends.replaceChildren(...describeFriends(model, k));
+    pictures.replaceChildren(...model.image ? drawLabel(model, k) : []);
     lists.for.show(side(1).map(({ t }) => t), k);
     lists.against.show(side(-1).map(({ t }) => t), k);
   }
   return { node, show };
+}
+
+function drawLabel(model, k) {
+  const caption = element("figcaption", {}, "Ink ", element("span", { class: "for" }, "here"), " speaks for it, ",
+    element("span", { class: "against" }, "here"), " against it, as far as rules test single pixels.");
+  return [element("div", { class: "pictures ink-map" },
+    drawMap(model, weighInk(model, k), "Where ink speaks for the label, and where against it"),
+    model.segments && drawSegments(`Segment ${model.labels.names[k]}`, (segment) => [segment === k ? "lit" : "unlit", 1]),
+    caption)];
 }
 
 // Labels that rules predict together with a label, and those they set against it: cosines of their scores.

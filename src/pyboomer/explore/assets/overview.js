@@ -63,6 +63,12 @@ function rankFeatures(model) {
     .sort((a, b) => b.gain - a.gain || b.rules - a.rules || a.feature - b.feature);
 }
 
+function spreadGain(model) {
+  const gains = new Float64Array(model.features.names.length);
+  for (const { feature, gain } of model.rankedFeatures) gains[feature] = gain;
+  return gains;
+}
+
 function viewOverview(model) {
   const changed = model.parameters.filter((parameter) => parameter.changed);
   const describe = ({ name, value, meaning }) => [element("span", { title: meaning }, name), named(value)];
@@ -81,7 +87,8 @@ function viewOverview(model) {
       element("div", { class: "curves" }, model.curves.map(drawCurve)),
       element("p", { class: "faint" }, describeCurves(model))),
     element("div", { class: "cards two" },
-      element("article", {}, element("h3", {}, "Features that matter"),
+      element("article", { class: "matter" }, element("h3", {}, "Features that matter"),
+        model.image && drawMap(model, spreadGain(model), "The share of the gain that each pixel has"),
         element("ul", { class: "bars shares" }, ranked.map(({ feature, gain, rules }) => element("li", {},
           element("a", { href: `#feature/${feature}` }, nameFeature(model, feature)),
           shareBar(gain / most), element("span", { class: "number" }, count(rules, "rule"))))),

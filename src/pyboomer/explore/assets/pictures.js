@@ -32,6 +32,30 @@ function markPixels(model, picture, conditions, filled) {
   }));
 }
 
+// A number per pixel: above 0 in one colour, below 0 in the other, the larger the stronger.
+function drawMap(model, values, description) {
+  const { height, width } = model.image, most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-300);
+  const map = drawing("svg", { viewBox: `-0.1 -0.1 ${width + 0.2} ${height + 0.2}`, class: "pixels map", role: "img",
+    "aria-label": description }, drawing("rect", { x: 0, y: 0, width, height, class: "paper" }));
+  values.forEach((value, i) => {
+    if (!value) return;
+    map.append(drawing("rect", { x: i % width, y: Math.floor(i / width), width: 1.01, height: 1.01,
+      class: value > 0 ? "for" : "against", "fill-opacity": Math.abs(value) / most },
+      drawing("title", {}, model.features.names[i])));
+  });
+  return map;
+}
+
+// How ink in each pixel moves a label: the scores of the rules that test it, reversed where they want little ink.
+function weighInk(model, label) {
+  const weights = new Float64Array(model.features.names.length);
+  for (const t of model.labelRules[label]) {
+    const conditions = listConditions(model, t), effect = scoreOf(model, t, label) * model.rules.coverage[t] / conditions.length;
+    for (const { feature, operator } of conditions) weights[feature] += operator === ABOVE ? effect : -effect;
+  }
+  return weights;
+}
+
 // Corners of the segments a to g, on a display of 10 x 18.
 const SEGMENTS = [
   "2,1 3,0 7,0 8,1 7,2 3,2", "8,1.5 9,2.5 9,7.5 8,8.5 7,7.5 7,2.5", "8,9.5 9,10.5 9,15.5 8,16.5 7,15.5 7,10.5",
