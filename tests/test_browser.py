@@ -281,6 +281,35 @@ def test_a_model_that_is_only_a_default_rule_is_shown(show: Open, songs: tuple[p
     assert page.find_slips() == []
 
 
+def test_numbers_of_any_size_are_drawn(show: Open) -> None:
+    rng = np.random.default_rng(6)
+    sign = rng.choice([-1.0, 1.0], 60)
+    X = pd.DataFrame(
+        {
+            "huge": sign * 1.7e308,
+            "tiny": (sign + 1) * 5e-324,
+            "far": 1e17 + 16 * sign,
+            "flat": np.where(sign > 0, 3.0, np.nan),
+            "none": np.full(60, np.nan),
+        }
+    )
+    clf = BoomerClassifier(n_rules=80, random_state=1).fit(X, np.stack([sign > 0, sign < 0], axis=1).astype(int))
+    page = show(clf, X)
+    used = sorted({c.feature for rule in clf.rules_ for c in rule.body})
+    assert len(used) >= 3
+    for f in range(len(used)):
+        page.go(f"feature/{f}")
+        assert page.find("#panel-feature .histogram").is_displayed()
+        assert (
+            page.run("return [...document.querySelectorAll('.histogram *')].map((e) => e.outerHTML).join()").count(
+                "NaN"
+            )
+            == 0
+        )
+    page.go("example/0")
+    np.testing.assert_allclose(page.read_scores(2)[0], clf.decision_function(X[:1])[0], rtol=0, atol=1e-9)
+
+
 # --- Switching rules off ----------------------------------------------------------------------------------------------
 
 

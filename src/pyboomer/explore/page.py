@@ -22,6 +22,7 @@ SCRIPTS = (
     "overview.js",
     "labels.js",
     "features.js",
+    "scores.js",  # the scores of an example, and the steps to one of them
     "examples.js",
     "main.js",  # tabs, addresses, light and dark
 )

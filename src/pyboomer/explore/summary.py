@@ -94,7 +94,7 @@ def summarise(
         "rules": _pack_rules(rules, shown),
         "data": None if data is None else _describe_data(data),
         "examples": None if data is None else _pack_examples(rules, shown, data, max_examples),
-        "curves": list(_draw_curves(model, data)),
+        "curves": [curve for curve in _draw_curves(model, data) if curve["values"]],
         "image": image,
         "segments": image is not None and rules.label_names == tuple("abcdefg"),
     }
@@ -174,7 +174,12 @@ def _list_columns(rules: RuleEnsemble, shown: NDArray[np.int64], matrix: Matrix)
 def _describe_data(data: Data) -> dict[str, Any]:
     stored = data.matrix.data if sp.issparse(data.matrix) else data.matrix
     truth = data.truth
-    figures = {"examples": data.matrix.shape[0], "missing_values": int(np.isnan(stored).sum())}
+    n = data.matrix.shape[0]
+    figures = {
+        "examples": n,
+        "measured": 0 if truth is None else min(n, MOST_CURVE),
+        "missing_values": int(np.isnan(stored).sum()),
+    }
     if isinstance(truth, Labels):
         unknown = 0 if truth.known is None else int((~truth.known).sum())
         figures |= {"unknown_labels": unknown, "relevant_labels": int(truth.values.sum(dtype=np.int64))}
@@ -227,7 +232,8 @@ def _count_numbers(column: Array) -> dict[str, Any]:
     if few:  # whole numbers: a bar each, in the middle of which they lie
         low, high = low - 0.5, high + 0.5
     bins = int(high - low) if few else N_BINS
-    scaled = np.zeros(len(present)) if high == low else (present / 2 - low / 2) / (high / 2 - low / 2) * bins
+    span = high / 2 - low / 2  # the distance of the largest numbers is infinite
+    scaled = np.zeros(len(present)) if span == 0 else (present / 2 - low / 2) / span * bins
     counts = np.bincount(np.minimum(scaled.astype(np.int64), bins - 1), minlength=bins)
     return {"low": low, "high": high, "counts": counts.tolist(), "missing": len(column) - len(present)}
 

@@ -1,4 +1,4 @@
-// --- Elements: HTML and SVG made in one call, and numbers as text ------------------------------------------------------
+// --- Elements: HTML and SVG made in one call, and numbers as text ----------------------------------------------------
 //
 // Text only ever enters the page as text nodes: nothing in a name can become markup.
 
@@ -27,7 +27,8 @@ const drawing = (tag, attributes = {}, ...children) =>
 // A name from the data: isolated, so that right-to-left text does not turn what stands beside it.
 const named = (text, short = text) => element("bdi", { title: short === text ? null : text }, short);
 
-const LONG_NAME = 24, LONG_ENDING = 8;
+const LONG_NAME = 24;
+const LONG_ENDING = 8;
 
 // Long names without the ending that most of them share: what is left tells them apart.
 function shortenNames(names) {
@@ -35,12 +36,13 @@ function shortenNames(names) {
   const shared = new Map();
   for (const name of long) {
     for (const { index } of name.matchAll(/[_\-. /]/g)) {
-      if (index > 0 && name.length - index >= LONG_ENDING) shared.set(name.slice(index), (shared.get(name.slice(index)) ?? 0) + 1);
+      if (index > 0 && name.length - index >= LONG_ENDING)
+        shared.set(name.slice(index), (shared.get(name.slice(index)) ?? 0) + 1);
     }
   }
   const common = [...shared].filter(([, n]) => n > 1 && n >= long.length / 2).map(([ending]) => ending);
-  const ending = common.reduce((longest, candidate) => candidate.length > longest.length ? candidate : longest, "");
-  const short = names.map((name) => ending && name.endsWith(ending) ? `${name.slice(0, -ending.length)}…` : name);
+  const ending = common.reduce((longest, candidate) => (candidate.length > longest.length ? candidate : longest), "");
+  const short = names.map((name) => (ending && name.endsWith(ending) ? `${name.slice(0, -ending.length)}…` : name));
   return new Set(short).size === new Set(names).size ? short : names;
 }
 
@@ -50,7 +52,8 @@ const nameLabel = (model, k) => named(model.labels.names[k], model.labels.short[
 const button = (text, onclick, attributes = {}) => element("button", { type: "button", onclick, ...attributes }, text);
 
 function setCurrent(link, isCurrent) {
-  if (isCurrent) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+  if (isCurrent) link.setAttribute("aria-current", "true");
+  else link.removeAttribute("aria-current");
 }
 
 function choice(id, label, options, onchange) {
@@ -61,14 +64,20 @@ function choice(id, label, options, onchange) {
 
 const count = (number, noun) => `${formatWhole(number)} ${noun}${number === 1 ? "" : "s"}`;
 const formatWhole = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 1 });
-const formatShare = (share) => share >= 0.9995 ? "100 %" : `${Number((100 * share).toPrecision(2))} %`;
-const formatNumber = (number) => Number.isNaN(number) ? "missing" : minus(String(Number(number.toPrecision(6))));
+const formatShare = (share) => (share >= 0.9995 ? "100 %" : `${Number((100 * share).toPrecision(2))} %`);
+const formatNumber = (number) => (Number.isNaN(number) ? "missing" : minus(String(Number(number.toPrecision(6)))));
 const minus = (text) => text.replace(/^-/, "−");
 
 function formatScore(score) {
   const size = Math.abs(score);
-  const text = size >= 999.5 && size < 1e6 ? size.toFixed(0) : size >= 1 || size === 0 ? size.toFixed(2)
-    : size >= 0.0995 ? size.toFixed(2) : String(Number(size.toPrecision(2)));
+  const text =
+    size >= 1e6
+      ? String(Number(size.toPrecision(3)))
+      : size >= 999.5
+        ? size.toFixed(0)
+        : size >= 0.0995 || size === 0
+          ? size.toFixed(2)
+          : String(Number(size.toPrecision(2)));
   return (score < 0 ? "−" : "+") + text;
 }
 
@@ -78,11 +87,13 @@ const exact = (number, text = formatNumber(number), attributes = {}) =>
 
 const signed = (score) => exact(score, formatScore(score), { class: score < 0 ? "number against" : "number for" });
 
-const announce = (text) => { document.getElementById("status").textContent = text; };
+const announce = (text) => {
+  document.getElementById("status").textContent = text;
+};
 
-// A bar on a scale around zero, from one number to another; `most` is the end of the scale.
+// A bar from one number to another, on a scale from `low` to `high`.
 function floatingBar(from, to, low, high, hollow = false) {
-  const place = (value) => 100 * (value - low) / (high - low || 1);
+  const place = (value) => (100 * (value - low)) / (high - low || 1);
   const bar = element("span", { class: `${to < from ? "fill against" : "fill for"}${hollow ? " hollow" : ""}` });
   bar.style.left = `${place(Math.min(from, to))}%`;
   bar.style.width = `${Math.max(place(Math.max(from, to)) - place(Math.min(from, to)), 0.4)}%`;

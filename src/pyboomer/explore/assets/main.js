@@ -1,4 +1,4 @@
-// --- The page: tabs, addresses, light and dark --------------------------------------------------------------------------
+// --- The page: tabs, addresses, light and dark -----------------------------------------------------------------------
 
 function prepare(model) {
   const { rules, features, nRules, nLabels } = model;
@@ -9,7 +9,8 @@ function prepare(model) {
   model.featureRules = features.names.map(() => []);
   model.labelRules = Array.from({ length: nLabels }, () => []);
   for (let t = 0; t < nRules; t++) {
-    for (const feature of new Set(listConditions(model, t).map((condition) => condition.feature))) model.featureRules[feature].push(t);
+    for (const feature of new Set(listConditions(model, t).map((condition) => condition.feature)))
+      model.featureRules[feature].push(t);
     for (const { label } of listScores(model, t)) model.labelRules[label].push(t);
   }
   model.usedFeatures = [...features.names.keys()].filter((f) => model.featureRules[f].length);
@@ -30,29 +31,49 @@ const VIEWS = [
 ];
 
 function start(model) {
-  const main = document.getElementById("main"), tabs = document.getElementById("tabs");
+  const main = document.getElementById("main");
+  const tabs = document.getElementById("tabs");
   const classes = new Set(model.decoding.classes).size;
-  const subject = model.kind === "classes" ? `${classes} class${classes === 1 ? "" : "es"}`
-    : count(model.nLabels, model.kind === "labels" ? "label" : "target");
+  const subject =
+    model.kind === "classes"
+      ? `${classes} class${classes === 1 ? "" : "es"}`
+      : count(model.nLabels, model.kind === "labels" ? "label" : "target");
   document.title = model.title;
-  document.getElementById("title").replaceChildren(named(model.title));
+  document.getElementById("title").replaceChildren(element("bdi", { title: model.title }, model.title));
   document.getElementById("subtitle").textContent =
     `${count(model.nRules, "rule")} about ${subject}, on ${count(model.usedFeatures.length, "feature")}`;
   const views = VIEWS.map(([title, address, make, initial], i) => {
     const name = i === 2 && model.kind !== "labels" ? { classes: "Classes", numbers: "Targets" }[model.kind] : title;
-    const tab = button(name, () => { location.hash = last[i] ?? address; },
-      { role: "tab", id: `tab-${address}`, "aria-controls": `panel-${address}`, onkeydown: (event) => move(event, i) });
-    const panel = element("div", { role: "tabpanel", id: `panel-${address}`, "aria-labelledby": tab.id, tabindex: -1, hidden: true });
+    const tab = button(
+      name,
+      () => {
+        location.hash = last[i] ?? address;
+      },
+      { role: "tab", id: `tab-${address}`, "aria-controls": `panel-${address}`, onkeydown: (event) => move(event, i) },
+    );
+    const panel = element("div", {
+      role: "tabpanel",
+      id: `panel-${address}`,
+      "aria-labelledby": tab.id,
+      tabindex: -1,
+      hidden: true,
+    });
     tabs.append(tab);
     main.append(panel);
     return { address, make, initial, tab, panel, view: null };
   });
-  const last = [];  // the address that each tab showed last
+  const last = []; // the address that each tab showed last
 
   function move(event, i) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    const target = event.key === "Home" ? 0 : event.key === "End" ? views.length - 1
-      : step ? (i + step + views.length) % views.length : null;
+    const target =
+      event.key === "Home"
+        ? 0
+        : event.key === "End"
+          ? views.length - 1
+          : step
+            ? (i + step + views.length) % views.length
+            : null;
     if (target === null) return;
     event.preventDefault();
     views[target].tab.focus();
@@ -65,7 +86,8 @@ function start(model) {
     let i = views.findIndex((view) => view.address === address);
     if (i < 0) i = shown === null ? 0 : views.indexOf(shown);
     const current = views[i];
-    if (!current.view) {  // a view is made when it is first wanted
+    if (!current.view) {
+      // a view is made when it is first wanted
       current.view = current.make(model);
       current.panel.append(current.view.node);
     }
@@ -94,16 +116,24 @@ function start(model) {
 }
 
 function initTheme() {
-  const root = document.documentElement, key = "boomer-theme";
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const root = document.documentElement;
+  const key = "boomer-theme";
+  const isDark = () =>
+    root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   try {
     const stored = localStorage.getItem(key);
     if (stored === "light" || stored === "dark") root.dataset.theme = stored;
-  } catch { /* a browser may not let a file store anything */ }
+  } catch {
+    /* a browser may not let a file store anything */
+  }
   document.getElementById("theme").addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     announce(`${root.dataset.theme} colours`);
-    try { localStorage.setItem(key, root.dataset.theme); } catch { /* then it holds for this visit */ }
+    try {
+      localStorage.setItem(key, root.dataset.theme);
+    } catch {
+      /* then it holds for this visit */
+    }
   });
 }
 

@@ -1,11 +1,20 @@
-// --- The model: the summary read back; rules that cover, scores that add up, decodings ---------------------------------
+// --- The model: the summary read back; rules that cover, scores that add up, decodings -------------------------------
 
-const AT_MOST = 0, ABOVE = 1, EQUAL = 2, UNEQUAL = 3;
-const UNKNOWN = 2;  // a truth that is neither 0 nor 1
-const TIE = 1e-10;  // losses closer than this are equal: the more frequent label vector wins
+const AT_MOST = 0;
+const ABOVE = 1;
+const EQUAL = 2;
+const UNEQUAL = 3;
+const UNKNOWN = 2; // a truth that is neither 0 nor 1
+const TIE = 1e-10; // losses closer than this are equal: the more frequent label vector wins
 const ARRAYS = {
-  u1: Uint8Array, i1: Int8Array, u2: Uint16Array, i2: Int16Array, u4: Uint32Array, i4: Int32Array,
-  f4: Float32Array, f8: Float64Array,
+  u1: Uint8Array,
+  i1: Int8Array,
+  u2: Uint16Array,
+  i2: Int16Array,
+  u4: Uint32Array,
+  i4: Int32Array,
+  f4: Float32Array,
+  f8: Float64Array,
 };
 
 function unpack({ type, data }) {
@@ -16,9 +25,11 @@ function unpack({ type, data }) {
 }
 
 function unpackBits({ vectors, count }, nLabels) {
-  const bits = unpack(vectors), width = Math.ceil(nLabels / 8);
+  const bits = unpack(vectors);
+  const width = Math.ceil(nLabels / 8);
   return Array.from({ length: count }, (_, v) =>
-    Uint8Array.from({ length: nLabels }, (_, k) => (bits[v * width + (k >> 3)] >> (7 - (k & 7))) & 1));
+    Uint8Array.from({ length: nLabels }, (_, k) => (bits[v * width + (k >> 3)] >> (7 - (k & 7))) & 1),
+  );
 }
 
 function readModel(summary) {
@@ -33,10 +44,13 @@ function readModel(summary) {
   if (decoding.vectors) decoding.vectors = unpackBits(decoding, nLabels);
   if (decoding.cuts) decoding.cuts = unpack(decoding.cuts);
   return {
-    ...summary, rules, examples, decoding,
+    ...summary,
+    rules,
+    examples,
+    decoding,
     nRules: rules.coverage.length,
     nLabels,
-    off: new Set(),  // the rules that are switched off
+    off: new Set(), // the rules that are switched off
   };
 }
 
@@ -62,10 +76,13 @@ function listScores(model, t) {
 
 function scoreOf(model, t, label) {
   const { head_offsets, head_labels, head_scores } = model.rules;
-  let low = head_offsets[t], high = head_offsets[t + 1];
-  while (low < high) {  // labels ascend within a rule
+  let low = head_offsets[t];
+  let high = head_offsets[t + 1];
+  while (low < high) {
+    // labels ascend within a rule
     const middle = (low + high) >> 1;
-    if (head_labels[middle] < label) low = middle + 1; else high = middle;
+    if (head_labels[middle] < label) low = middle + 1;
+    else high = middle;
   }
   return low < head_offsets[t + 1] && head_labels[low] === label ? head_scores[low] : 0;
 }
@@ -102,7 +119,7 @@ function addScores(model, covering, off) {
   return scores;
 }
 
-// --- From scores to predictions ----------------------------------------------------------------------------------------
+// --- From scores to predictions --------------------------------------------------------------------------------------
 
 // 0 and 1 for each label. Of classes exactly one is relevant, unless there is only one score: that of the second class.
 function decode(model, scores) {
@@ -111,24 +128,24 @@ function decode(model, scores) {
   if (kind === "sum") return vectors[findLargest(vectors.map((y) => scores.reduce((sum, f, k) => sum + f * y[k], 0)))];
   if (kind === "rank") {
     const best = [...scores.keys()].sort((a, b) => scores[b] - scores[a] || a - b).slice(0, count);
-    return Uint8Array.from(scores, (_, k) => best.includes(k) ? 1 : 0);
+    return Uint8Array.from(scores, (_, k) => (best.includes(k) ? 1 : 0));
   }
-  if (kind === "cuts") return Uint8Array.from(scores, (f, k) => 1 / (1 + Math.exp(-f)) > cuts[k] ? 1 : 0);
+  if (kind === "cuts") return Uint8Array.from(scores, (f, k) => (1 / (1 + Math.exp(-f)) > cuts[k] ? 1 : 0));
   if (kind === "classes" && scores.length > 1) {
     const best = findLargest([...scores]);
-    return Uint8Array.from(scores, (_, k) => k === best ? 1 : 0);
+    return Uint8Array.from(scores, (_, k) => (k === best ? 1 : 0));
   }
-  return Uint8Array.from(scores, (f) => f > 0 ? 1 : 0);
+  return Uint8Array.from(scores, (f) => (f > 0 ? 1 : 0));
 }
 
 function nameClass(model, relevant) {
   return model.decoding.classes[relevant.length > 1 ? relevant.indexOf(1) : relevant[0]];
 }
 
-const least = (values) => values.reduce((smallest, value) => Math.min(smallest, value), Infinity);
+const minimum = (values) => values.reduce((smallest, value) => Math.min(smallest, value), Infinity);
 
 function findLargest(values) {
-  return values.reduce((best, value, i) => value > values[best] ? i : best, 0);
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }
 
 // Eq. 19: the known label vector of least loss; of equals the first, which is the most frequent one.
@@ -136,12 +153,12 @@ function findLeast(vectors, scores, objective) {
   let losses, limit;
   if (objective === "example-wise-logistic") {
     losses = sumExponentials(vectors, scores);
-    limit = least(losses) * (1 + TIE);
+    limit = minimum(losses) * (1 + TIE);
   } else {
     const hinge = objective === "example-wise-squared-hinge";
-    const residual = (f, y) => hinge ? Math.max(0, 1 - (2 * y - 1) * f) : f - (2 * y - 1);
+    const residual = (f, y) => (hinge ? Math.max(0, 1 - (2 * y - 1) * f) : f - (2 * y - 1));
     losses = vectors.map((y) => Math.sqrt(scores.reduce((sum, f, k) => sum + residual(f, y[k]) ** 2, 0)));
-    const smallest = least(losses);
+    const smallest = minimum(losses);
     limit = smallest + TIE * Math.min(smallest, 1);
   }
   return losses.findIndex((loss) => loss <= limit);
@@ -150,14 +167,16 @@ function findLeast(vectors, scores, objective) {
 // sum_k exp(-y_k f_k) for each vector, up to a common factor: its logarithm orders Eq. 7.
 function sumExponentials(vectors, scores) {
   const shift = scores.reduce((most, f) => Math.max(most, Math.abs(f)), 0);
-  const ifRelevant = scores.map((f) => Math.exp(-f - shift)), ifNot = scores.map((f) => Math.exp(f - shift));
+  const ifRelevant = scores.map((f) => Math.exp(-f - shift));
+  const ifNot = scores.map((f) => Math.exp(f - shift));
   const sums = vectors.map((y) => y.reduce((sum, relevant, k) => sum + (relevant ? ifRelevant[k] : ifNot[k]), 0));
-  if (least(sums) >= 1e-280) return sums;
-  const logarithms = vectors.map((y) => {  // scores so large that the sums are rounded to 0
-    const exponents = Array.from(scores, (f, k) => y[k] ? -f : f);
+  if (minimum(sums) >= 1e-280) return sums;
+  const logarithms = vectors.map((y) => {
+    // scores so large that the sums are rounded to 0
+    const exponents = Array.from(scores, (f, k) => (y[k] ? -f : f));
     const most = Math.max(...exponents);
     return most + Math.log(exponents.reduce((sum, e) => sum + Math.exp(e - most), 0));
   });
-  const smallest = least(logarithms);
+  const smallest = minimum(logarithms);
   return logarithms.map((logarithm) => Math.exp(Math.min(logarithm - smallest, 700)));
 }
