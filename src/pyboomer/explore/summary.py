@@ -25,7 +25,7 @@ from pyboomer.targets import Targets
 Array = NDArray[np.float64]
 
 SEED = 1  # of the examples drawn
-MOST_CELLS = 150_000  # of features of the examples shown: 1.6 MB at most
+MOST_TEXT = 1_600_000  # characters that the features of the examples shown may take
 MOST_CURVE = 1000  # examples that the curves are computed on
 MOST_DECODING = 4e8  # multiplications to decode them at one point of a curve
 CURVE_POINTS = 24
@@ -139,9 +139,12 @@ def _pack_rules(rules: RuleEnsemble, shown: NDArray[np.int64]) -> dict[str, Any]
 
 
 def _pack_examples(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data, most: int) -> dict[str, Any]:
-    most = min(int(most), max(1, MOST_CELLS // max(len(shown), 1)))
-    rows = draw_rows(data.matrix.shape[0], most)
+    rows = draw_rows(data.matrix.shape[0], int(most))
     columns = [pack(column) for column in _list_columns(rules, shown, data.matrix[rows])]
+    size = sum(len(column["data"]) for column in columns)
+    if size > MOST_TEXT:
+        rows = draw_rows(data.matrix.shape[0], max(1, len(rows) * MOST_TEXT // size))
+        columns = [pack(column) for column in _list_columns(rules, shown, data.matrix[rows])]
     truth = data.take(rows).truth
     packed = None
     if truth is not None:
