@@ -26,10 +26,13 @@ DEFAULTS: dict[str, Any] = {
     "loss": example_wise_logistic,
     "head": "multi",
     "learning_rate": 0.3,
+    "l1": 0.0,
     "l2": 1.0,
     "bootstrap": True,
     "n_samples": None,
+    "n_drawn_labels": None,
     "n_drawn_features": None,
+    "fixed_features": (),
     "max_conditions": None,
     "min_coverage": 0.0,
     "seed": 0,
@@ -47,6 +50,7 @@ def make_booster(
     """The engine, ready to learn, and the categories of the nominal features; `search` is exact unless told."""
     options = {**DEFAULTS, "search": "exact", **options}
     options["n_drawn_features"] = options["n_drawn_features"] or X.shape[1]
+    options["fixed_features"] = np.array(options["fixed_features"], dtype=np.int64)
     options["n_samples"] = (options["n_samples"] or X.shape[0]) * options.pop("bootstrap")
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     Y = Y if options["loss"] is squared_error else Y.astype(np.int8)

@@ -110,7 +110,10 @@ def test_values_are_read_as_the_plainest_thing_they_can_be() -> None:
     [
         (["--learning-rate", "3.0"], "learning_rate must be in (0, 1], got 3.0"),
         (["--n-rules", "ten"], "n_rules must be a whole number of at least 1, got 'ten'"),
-        (["--head", "none"], 'head must be "multi" or "single", got None'),
+        (
+            ["--head", "none"],
+            'head must be "multi", "single", a whole number',
+        ),
         (["--no-such-option"], "No such option"),
         (["--categorical-features", "pixel_9_9"], "there is no feature 'pixel_9_9'"),
         (["--folds", "1"], "1 is not in the range x>=2"),

@@ -78,7 +78,7 @@ def fit_head(
     """Head, gain, label and coverage."""
     layout, statistics, rows = make_statistics(loss, examples, single)
     head = np.full(examples.Y.shape[1], np.nan)
-    gain, label, coverage = _fit_head(layout, statistics, rows, examples.weights, l2, single, label, head)
+    gain, label, coverage = _fit_head(layout, statistics, rows, examples.weights, 0.0, l2, single, label, head)
     return head, gain, label, coverage
 
 
@@ -86,9 +86,9 @@ def solve_matrix_free(loss: Loss, examples: Examples, l2: float) -> tuple[Array,
     """Head and gain, by conjugate gradients."""
     layout, statistics, rows = make_statistics(loss, examples)
     sums = np.empty(statistics.shape[1])
-    weight = sum_rows(statistics, rows, examples.weights, sums)
+    weight = sum_rows(statistics, 0, rows, examples.weights, sums)
     head = np.full(examples.Y.shape[1], np.nan)
-    gain = _solve_matrix_free(layout, statistics, rows, examples.weights, weight, sums, l2, head)
+    gain = _solve_matrix_free(layout, statistics, rows, examples.weights, weight, sums, 0.0, l2, head)
     return head, gain
 
 
@@ -96,8 +96,8 @@ def bound(loss: Loss, examples: Examples, l2: float) -> float:
     layout, statistics, rows = make_statistics(loss, examples)
     assert layout in (OUTER, OUTER_GRADIENT)
     sums = np.empty(statistics.shape[1])
-    weight = sum_rows(statistics, rows, examples.weights, sums)
-    return bound_gain(layout, sums, weight, l2)
+    weight = sum_rows(statistics, 0, rows, examples.weights, sums)
+    return bound_gain(layout, sums, weight, 0.0, l2)
 
 
 def quadratic(loss: Loss, examples: Examples) -> tuple[Array, Array]:

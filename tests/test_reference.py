@@ -57,7 +57,7 @@ def test_a_single_label_head_of_one_example() -> None:
     head, gain = find_head(*sums, "single", setting)
     np.testing.assert_allclose(head, [3 / 11, 0.0])
     assert gain == pytest.approx(1 / 22)
-    head, gain = find_head(*sums, "single", setting, label=1)
+    head, gain = find_head(*sums, "single", setting, labels=np.array([1]))
     np.testing.assert_allclose(head, [0.0, -3 / 11])
 
 
@@ -151,7 +151,7 @@ def test_a_degenerate_pivot_leaves_the_system() -> None:
     # label 1 has no curvature: score and gain 0; the others are solved as if it were not there
     g = np.array([[1.0, 5.0, -2.0]])
     H = np.array([[[2.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 2.0]]])
-    p, gain = solve_system(g, H, 0.0)
+    p, gain = solve_system(g, H, Setting(label_wise_logistic, l2=0.0))
     np.testing.assert_allclose(p, [[-4 / 3, 0.0, 5 / 3]])
     assert gain[0] == pytest.approx(0.5 * (4 / 3 + 10 / 3))
 

@@ -200,7 +200,7 @@ def replay(rules: list[ReferenceRule], X: Array, Y: Array, setting: Setting) -> 
                 )
                 if found:
                     conditions += found
-                    exact.append(rate_candidates(G, HA[:, :, :-1], setting, None)[:, 0])
+                    exact.append(rate_candidates(G, HA[:, :, :-1], setting, None))
                     bound.append(bound_gains(G, HA[:, :, -1], W, setting.l2))
             chosen = rule.body[s] if s < len(rule.body) else None
             yield Step(t, s, chosen, conditions, np.concatenate(exact), np.concatenate(bound))

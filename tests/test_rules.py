@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import pickle
+import re
 import sys
 from typing import Any
 
@@ -106,7 +107,13 @@ def test_a_rule_with_an_empty_body_is_a_default() -> None:
             "weather != fog AND weather != rain AND at1 <= 1",
         ),
         ([at1("<=", -0.0)], "at1 <= 0"),
-        ([at1("<=", 1 / 3)], "at1 <= 0.333333"),
+        ([at1("<=", 1 / 3)], "at1 <= 0.3333333333333333"),
+        ([Condition(0, "<=", 1 / 3, "at1", digits=4)], "at1 <= 0.3333"),
+        ([Condition(0, ">", 1234567.25, "at1", digits=4)], "at1 > 1234567"),
+        (
+            [Condition(0, ">", 0.1, "at1", digits=4), Condition(0, "<=", 0.12345, "at1", digits=4)],
+            "0.1 < at1 <= 0.1235",
+        ),
         ([at1(">", 1234567.25), at1("<=", 1234567.5)], "1234567.25 < at1 <= 1234567.5"),
         ([Condition(0, "<=", 1.0, "a <= 'b c'")], "a <= 'b c' <= 1"),
     ],
@@ -173,11 +180,11 @@ def test_long_heads_show_the_largest_scores_and_count_the_others() -> None:
 
 def test_an_ensemble_prints_as_a_numbered_table() -> None:
     assert str(small_ensemble()).splitlines() == [
-        "rule  covers",
-        "   0     150  DEFAULT beach -1.2, urban -0.9",
-        "   1      12  IF at1 <= 0.3 AND at7 > 1.2 THEN beach +0.8, urban -0.4",
-        "   2       7  IF weather == sunny AND 0.1 < at1 <= 0.7 THEN beach +0.25",
-        "   3    99.5  IF weather != fog THEN nothing",
+        "rule  covers    gain",
+        "   0     150  33.33%  DEFAULT beach -1.2, urban -0.9",
+        "   1      12  33.33%  IF at1 <= 0.3 AND at7 > 1.2 THEN beach +0.8, urban -0.4",
+        "   2       7  33.33%  IF weather == sunny AND 0.1 < at1 <= 0.7 THEN beach +0.25",
+        "   3    99.5   0.00%  IF weather != fog THEN nothing",
     ]
     assert repr(small_ensemble()) == "<RuleEnsemble: 4 rules, 2 labels, 3 features>"
     assert repr(small_ensemble()[:1]) == "<RuleEnsemble: 1 rule, 2 labels, 3 features>"
@@ -264,8 +271,9 @@ def test_the_head_matrix_has_the_scores_of_every_rule(ensemble: RuleEnsemble) ->
 def test_the_frame_has_one_row_per_rule() -> None:
     pytest.importorskip("pandas")
     frame = small_ensemble().to_frame()
-    assert list(frame.columns) == ["body", "head", "n_conditions", "n_labels", "coverage", "gain"]
+    assert list(frame.columns) == ["body", "head", "n_conditions", "n_labels", "coverage", "gain", "share", "order"]
     assert frame.index.name == "rule"
+    assert frame["share"].sum() == pytest.approx(1)
     assert frame["n_conditions"].tolist() == [0, 2, 3, 1]
     assert frame["n_labels"].tolist() == [2, 2, 1, 0]
     assert frame.loc[1, "body"] == "at1 <= 0.3 AND at7 > 1.2"
@@ -277,6 +285,84 @@ def test_a_missing_pandas_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'pyboomer\[pandas\]'"):
         small_ensemble().to_frame()
+
+
+# --- selections
+
+
+def test_what_is_selected_keeps_its_numbers_and_its_share_of_the_gain() -> None:
+    ensemble = small_ensemble()
+    chosen = ensemble[[2, 0]]
+    assert chosen.order.tolist() == [2, 0]
+    assert chosen.share.tolist() == pytest.approx([1 / 3, 1 / 3])
+    assert [line.split()[0] for line in str(chosen).splitlines()] == ["rule", "2", "0"]
+    assert chosen.to_frame().index.tolist() == [2, 0]
+    assert chosen[1:].order.tolist() == [0]
+    for again in (pickle.loads(pickle.dumps(chosen)), copy.deepcopy(chosen)):
+        assert again.order.tolist() == [2, 0]
+        assert again == chosen
+    changed = dataclasses.replace(chosen, gain=np.array([3.0, 1.0]))
+    assert (changed.order.tolist(), changed.share.tolist()) == ([0, 1], [0.75, 0.25])
+
+
+def test_gains_that_cannot_be_added_have_no_shares() -> None:
+    for gain in (0.0, 1e308):
+        assert not dataclasses.replace(small_ensemble(), gain=np.full(4, gain)).share.any()
+
+
+def test_rules_are_found_by_the_features_and_labels_they_mention() -> None:
+    ensemble = small_ensemble()
+    assert ensemble.mentioning(feature="at1").order.tolist() == [1, 2]
+    assert ensemble.mentioning(feature=2).order.tolist() == [2, 3]
+    assert ensemble.mentioning(feature=["at7", -1]).order.tolist() == [1, 2, 3]
+    assert ensemble.mentioning(label="urban").order.tolist() == [0, 1]  # rule 3 has a score of zero for it
+    assert ensemble.mentioning(feature="at1", label="urban").order.tolist() == [1]
+    assert ensemble.mentioning(feature=np.array([], dtype=int)).order.tolist() == []
+    assert ensemble.mentioning() == ensemble
+    assert ensemble.mentioning(feature="at1").mentioning(feature="at7").order.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"feature": "wether"}, "there is no feature 'wether'; did you mean 'weather'?"),
+        ({"label": "zzz"}, "there is no label 'zzz'; there are 'beach', 'urban'"),
+        ({"label": 2}, "there is no label 2; they are numbered from 0 to 1"),
+        ({"feature": [0, 1.5]}, "a feature is given by its name or its number, got 1.5"),
+        ({"feature": True}, "a feature is given by its name or its number, got True"),
+    ],
+)
+def test_what_is_not_there_is_named(wanted: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        small_ensemble().mentioning(**wanted)
+
+
+def test_rules_in_the_order_of_their_gain() -> None:
+    ensemble = dataclasses.replace(small_ensemble(), gain=np.array([1.0, 3.0, 2.0, 3.0]))
+    assert ensemble.by_gain().order.tolist() == [1, 3, 2, 0]
+    assert str(ensemble.by_gain()[:1]).splitlines()[1].split()[:3] == ["1", "12", "33.33%"]
+
+
+# --- HTML
+
+
+def test_a_notebook_shows_a_table() -> None:
+    html = small_ensemble()._repr_html_()
+    assert html.count("<tr>") == 5
+    assert "0.1 &lt; at1 &lt;= 0.7" in html
+    assert "+0.25" in html
+    assert "more rule" not in html
+    assert small_ensemble()[[1] * 50]._repr_html_().endswith("<p>... and 30 more rules</p>")
+
+
+EVIL = '<script>alert("x")</script>&\'😀'
+
+
+def test_names_are_text_in_html() -> None:
+    evil = Rule((Condition(0, "==", EVIL, EVIL),), (0,), (1.0,), (EVIL,))
+    html = RuleEnsemble.from_rules([evil], [EVIL], [EVIL], {0: (EVIL,)})._repr_html_()
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;&#x27;😀") == 3
 
 
 # --- immutability
@@ -300,7 +386,7 @@ def test_ensembles_cannot_be_changed() -> None:
 
 def test_an_ensemble_copies_the_arrays_it_is_given() -> None:
     ensemble = small_ensemble()
-    arrays = {f.name: getattr(ensemble, f.name) for f in dataclasses.fields(ensemble)}
+    arrays = {f.name: getattr(ensemble, f.name) for f in dataclasses.fields(ensemble) if f.init}
     scores = ensemble.head_scores.copy()
     copied = RuleEnsemble(**(arrays | {"head_scores": scores}))
     scores[:] = 0

@@ -130,11 +130,11 @@ def test_sums_equal_the_weighted_sums_of_gradients_and_hessians(
     rows = np.flatnonzero(rng.random(len(Y)) < 0.7).astype(np.int32)
     layout, statistics = write_statistics(loss, Y, F, single=False)
     sums = np.full(statistics.shape[1], np.nan)
-    assert sum_rows(statistics, rows, weights, sums) == pytest.approx(weights[rows].sum())
+    assert sum_rows(statistics, 0, rows, weights, sums) == pytest.approx(weights[rows].sum())
     np.testing.assert_allclose(sums, weights[rows] @ statistics[rows], rtol=1e-12, atol=1e-14)
     if layout in (OUTER, OUTER_GRADIENT):
         A = np.full((K, pad(K)), np.nan)
-        sum_hessians(layout, K, statistics, rows, weights, A)
+        sum_hessians(layout, 0, statistics, rows, weights, A)
         _, *curvature = loss.derivatives(Y, F)
         H = np.tensordot(weights[rows], dense_hessians(loss.shape, tuple(curvature))[rows], axes=1)
         i, j = np.tril_indices(K)

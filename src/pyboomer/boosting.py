@@ -6,6 +6,7 @@ from them, and the rules learned so far.
 """
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,13 +18,22 @@ from pyboomer.features import Categories, Columns, cover_rows, is_sparse, narrow
 from pyboomer.heads import fit_head
 from pyboomer.kernel import kernel
 from pyboomer.losses import Loss
-from pyboomer.rating import RATE_BOUND, RATE_DECOMPOSABLE, RATE_EXACT, RATE_SINGLE, Settings, make_workspace
-from pyboomer.refinement import grow, refine_rule
+from pyboomer.rating import (
+    RATE_BOUND,
+    RATE_DECOMPOSABLE,
+    RATE_EXACT,
+    RATE_SINGLE,
+    Settings,
+    Workspace,
+    choose_head,
+    is_partial,
+    make_workspace,
+)
+from pyboomer.refinement import grow, refine_rule, sum_sampled, sum_weights
 from pyboomer.rules import RuleEnsemble
-from pyboomer.sampling import NO_STRATA, Strata, draw_examples
+from pyboomer.sampling import NO_STRATA, Strata, draw_examples, fill_with_labels
 from pyboomer.simd import LANES, make_zeros
 from pyboomer.statistics import (
-    OUTER,
     SQUARED,
     USER_DEFINED,
     Truth,
@@ -32,6 +42,7 @@ from pyboomer.statistics import (
     choose_update,
     count_columns,
     pad,
+    take_labels,
     update_statistics,
     write_statistics,
 )
@@ -39,6 +50,7 @@ from pyboomer.statistics import (
 Array = NDArray[np.float64]
 LARGEST = np.iinfo(np.int64).max
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
+NO_FEATURES = np.empty(0, dtype=np.int64)
 NO_TRUTH = Truth(np.zeros((0, LANES), dtype=np.int8), np.zeros((0, LANES)))
 
 
@@ -47,8 +59,9 @@ class Chunk(NamedTuple):
 
     n_conditions: NDArray[np.int64]
     conditions: Array  # feature, operator and value of each
-    labels: NDArray[np.int32]  # of single-label heads; -1 for multi-label heads
-    scores: Array  # (rules, K), or (rules, 1) for single-label heads
+    n_scores: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    scores: Array
     coverage: Array
     gain: Array
 
@@ -60,6 +73,13 @@ def choose_rating(loss: Loss, single: bool, search: str) -> int:
     if loss.decomposable:
         return RATE_DECOMPOSABLE
     return RATE_EXACT if search == "exact" or loss.shape == "dense" else RATE_BOUND
+
+
+def measure_head(head: str | int | float, n_labels: int) -> tuple[int, float]:
+    """The most labels that a head is about, and the share of the largest gain that each must have."""
+    if isinstance(head, str):
+        return (1 if head == "single" else n_labels), 0.0
+    return (min(int(head), n_labels), 0.0) if isinstance(head, Integral) else (n_labels, float(head))
 
 
 @kernel
@@ -103,8 +123,46 @@ def _cover_all(
 
 
 @njit(cache=True, nogil=True)
+def _focus(
+    columns: Columns,
+    fixed: NDArray[np.int64],
+    statistics: Array,
+    labels: NDArray[np.int64],
+    settings: Settings,
+    head_size: int,
+    head_share: float,
+    room: Array,
+) -> tuple[Array, Settings, Workspace]:
+    """The statistics of some labels, laid into `room`, and what it takes to learn a rule about these alone."""
+    n, m = statistics.shape[0], labels.shape[0]
+    size = count_columns(settings.layout, m)
+    own = room[: n * size].reshape((n, size))
+    take_labels(settings.layout, settings.n_labels, statistics, labels, own)
+    own_settings = Settings(
+        m,
+        settings.update,
+        settings.layout,
+        settings.rating,
+        min(head_size, m),
+        head_share,
+        settings.learning_rate,
+        settings.l1,
+        settings.l2,
+        settings.n_samples,
+        settings.n_drawn_labels,
+        settings.n_drawn_features,
+        settings.max_conditions,
+        settings.min_coverage,
+        settings.seed,
+    )
+    workspace = make_workspace(n, columns.nominal.shape[0], fixed, columns.codes.shape[1] > 0, own_settings)
+    return own, own_settings, workspace
+
+
+@njit(cache=True, nogil=True)
 def learn_rules(
     columns: Columns,
+    fixed: NDArray[np.int64],
     truth: Truth,
     sample_weight: Array,
     strata: Strata,
@@ -121,42 +179,68 @@ def learn_rules(
     n = sample_weight.shape[0]
     n_labels = settings.n_labels
     single = settings.rating == RATE_SINGLE
+    partial = is_partial(settings)
+    draws_labels = settings.n_drawn_labels < n_labels
     n_conditions = np.zeros(count, dtype=np.int64)
     conditions = np.empty((8 * count, 3))
-    labels = np.full(count, -1, dtype=np.int32)
-    heads = np.empty((count, 1 if single else n_labels))
+    n_scores = np.zeros(count, dtype=np.int64)
+    most = min(settings.head_size, max(settings.n_drawn_labels, 1))
+    labels = np.empty(count * most, dtype=np.int32)
+    heads = np.empty(count * most)
     coverage = np.empty(count)
     gain = np.empty(count)
     body = np.empty((8, 3))
     weights = np.empty(n)
     rows = np.empty(n, dtype=np.int32)
     head = np.zeros(scores.shape[1])
-    by_sums = settings.rating != RATE_EXACT and settings.layout != OUTER
-    n_histograms = settings.n_drawn_features if columns.codes.shape[1] > 0 and by_sums else 0
-    workspace = make_workspace(n, columns.nominal.shape[0], n_histograms, settings)
+    everyone = np.arange(n_labels)
+    drawn = np.empty(min(n_labels, max(settings.n_drawn_labels, 1)), dtype=np.int64)
+    room = np.empty(n * count_columns(settings.layout, drawn.shape[0]) if draws_labels or partial else 0)
+    whole_workspace = make_workspace(n, columns.nominal.shape[0], fixed, columns.codes.shape[1] > 0, settings)
     n_rows = n
-    used = 0
+    used = used_scores = 0
     for t in range(count):
-        n_sampled = _draw_sample(settings, first + t, sample_weight, strata, weights, rows)  # line 5
-        n_rows, size, label, body = refine_rule(  # line 6
-            columns, statistics, weights, rows[:n_sampled], body, first + t, settings, workspace
-        )
+        own, own_settings, workspace, about = statistics, settings, whole_workspace, everyone
+        if draws_labels:
+            fill_with_labels(settings.seed, first + t, everyone, settings.n_drawn_labels, drawn)
+            about = drawn
+            own, own_settings, workspace = _focus(
+                columns, fixed, statistics, about, settings, settings.head_size, settings.head_share, room
+            )
+        n_rows = n_sampled = _draw_sample(settings, first + t, sample_weight, strata, weights, rows)  # line 5
+        size, best = 0, 0.0
+        while True:
+            n_rows, size, best, label, body = refine_rule(  # line 6
+                columns, own, weights, rows[:n_rows], body, size, best, first + t, own_settings, workspace
+            )
+            if not is_partial(own_settings):
+                break
+            if size == 0:  # nothing to learn from the sample: the labels that suit all examples best
+                sum_sampled(own, rows, sample_weight, np.int64(-1), own_settings, workspace, workspace.whole)
+            weight = sum_weights(rows, sample_weight) if size == 0 else sum_weights(rows[:n_rows], weights)
+            about = about[workspace.labels[: choose_head(own_settings, workspace.whole, weight, workspace)]]
+            own, own_settings, workspace = _focus(
+                columns, fixed, statistics, about, settings, about.shape[0], 0.0, room
+            )
+            if size == 0:
+                break
         n_rows = _cover_all(columns, body[:size], rows, n_rows, n_sampled, workspace.examples)
         covered = rows[:n_rows]
+        own_head = np.zeros(own_settings.n_labels)
         gain[t], label, coverage[t] = fit_head(  # line 7
-            settings.layout, statistics, covered, sample_weight, settings.l2, single, label, head[:n_labels]
+            settings.layout, own, covered, sample_weight, settings.l1, settings.l2, single, label, own_head
         )
-        for k in range(n_labels):
-            head[k] *= settings.learning_rate  # line 8
-        begin, end = 0, scores.shape[1]
-        if single:
-            labels[t] = label
-            heads[t, 0] = head[label]
-            begin = label // LANES * LANES
-            end = begin + LANES
-        else:
-            for k in range(n_labels):
-                heads[t, k] = head[k]
+        head[:] = 0.0
+        own_labels, own_scores = labels[used_scores:], heads[used_scores:]
+        m = 0
+        for i in range(label if single else 0, label + 1 if single else own_settings.n_labels):
+            head[about[i]] = settings.learning_rate * own_head[i]  # line 8
+            own_labels[m], own_scores[m] = about[i], head[about[i]]
+            m += settings.l1 == 0.0 or own_head[i] != 0.0  # L1 regularisation leaves labels out
+        n_scores[t] = max(m, 1)
+        used_scores += n_scores[t]
+        begin = own_labels[0] // LANES * LANES
+        end = own_labels[n_scores[t] - 1] // LANES * LANES + LANES
         add_scores_to_rows(scores, covered, head, begin, end)
         if settings.update != USER_DEFINED:  # line 4 of the next round
             update_statistics(settings.update, settings.layout, truth, scores, covered, statistics, begin, end)
@@ -168,7 +252,7 @@ def learn_rules(
                 conditions[used + c, i] = body[c, i]
         n_conditions[t] = size
         used += size
-    chunk = Chunk(n_conditions, conditions[:used], labels, heads, coverage, gain)
+    chunk = Chunk(n_conditions, conditions[:used], n_scores, labels[:used_scores], heads[:used_scores], coverage, gain)
     return chunk, rows[:n_rows].copy()
 
 
@@ -190,12 +274,14 @@ class Booster:
     loss : Loss
     default_l2 : float, optional
         The L2 regularisation of the default rule, if it is another than that of all rules.
-    head : {"multi", "single"}
+    head : {"multi", "single"}, a number of labels, or a share of the largest gain
     search : {"bound", "exact"}
     n_samples, strata
         How many examples the sample of a rule has (0 for no sampling), and the groups they are drawn from.
-    learning_rate, l2, n_drawn_features, max_conditions, min_coverage, seed
-        See `Settings`; None for no limit.
+    fixed_features : array
+        The features that need not be drawn, in ascending order.
+    learning_rate, l1, l2, n_drawn_labels, n_drawn_features, max_conditions, min_coverage, seed
+        See `Settings`; None for no limit, and for all labels.
     """
 
     def __init__(
@@ -209,32 +295,41 @@ class Booster:
         n_rules: int = 0,
         default_l2: float | None = None,
         loss: Loss,
-        head: str,
+        head: str | int | float,
         search: str,
         learning_rate: float,
+        l1: float = 0.0,
         l2: float,
         n_samples: int,
         strata: Strata = NO_STRATA,
+        n_drawn_labels: int | None = None,
         n_drawn_features: int,
+        fixed_features: NDArray[np.int64] = NO_FEATURES,
         max_conditions: int | None,
         min_coverage: float,
         seed: int,
     ) -> None:
-        single = head == "single"
         n, n_labels = Y.shape
+        head_size, head_share = measure_head(head, n_labels)
+        single = head == "single" or head_size == 1 < n_labels
         width = pad(n_labels)
         self.loss = loss
         self.columns = columns
         self.sample_weight = sample_weight
         self.strata = strata
+        self.fixed_features = fixed_features
         self.settings = Settings(
             n_labels=n_labels,
             update=choose_update(loss),
             layout=choose_layout(loss, single),
             rating=choose_rating(loss, single, search),
+            head_size=head_size,
+            head_share=head_share,
             learning_rate=float(learning_rate),
+            l1=float(l1),
             l2=float(l2),
             n_samples=int(n_samples),
+            n_drawn_labels=n_labels if n_drawn_labels is None else int(n_drawn_labels),
             n_drawn_features=int(n_drawn_features),
             max_conditions=LARGEST if max_conditions is None else int(max_conditions),
             min_coverage=float(min_coverage),
@@ -247,13 +342,13 @@ class Booster:
         self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
+        self.statistics = make_zeros((n, count_columns(self.settings.layout, n_labels)))
         if replay is None:
             self._learn_default_rule(self.settings.l2 if default_l2 is None else float(default_l2))
         else:
             replayed = self.scores[:, :n_labels].copy()
             replay(replayed)
             self.scores[:, :n_labels] = replayed
-        self.statistics = make_zeros((n, count_columns(self.settings.layout, n_labels)))
         self._write(self.settings.layout, self.statistics, np.arange(n, dtype=np.int32))
 
     def _learn_default_rule(self, l2: float) -> None:
@@ -261,14 +356,23 @@ class Booster:
         n, n_labels = len(self.scores), self.settings.n_labels
         layout = choose_layout(self.loss, single=False)
         everyone = np.arange(n, dtype=np.int32)
-        statistics = make_zeros((n, count_columns(layout, n_labels)))
+        own = layout == self.settings.layout
+        statistics = self.statistics if own else make_zeros((n, count_columns(layout, n_labels)))
         self._write(layout, statistics, everyone)
         head = np.empty(n_labels)
-        gain, _, coverage = fit_head(layout, statistics, everyone, self.sample_weight, l2, False, -1, head)
+        l1 = self.settings.l1
+        gain, _, coverage = fit_head(layout, statistics, everyone, self.sample_weight, l1, l2, False, -1, head)
         self.scores[:, :n_labels] += head
-        nobody = np.full(1, -1, dtype=np.int32)
-        no_conditions = np.zeros(1, dtype=np.int64), np.empty((0, 3))
-        self.chunks.append(Chunk(*no_conditions, nobody, head[None], np.array([coverage]), np.array([gain])))
+        default_rule = Chunk(
+            n_conditions=np.zeros(1, dtype=np.int64),
+            conditions=np.empty((0, 3)),
+            n_scores=np.array([n_labels]),
+            labels=np.arange(n_labels, dtype=np.int32),
+            scores=head,
+            coverage=np.array([coverage]),
+            gain=np.array([gain]),
+        )
+        self.chunks.append(default_rule)
         self.n_rules = 1
 
     def _write(self, layout: int, statistics: Array, rows: NDArray[np.int32]) -> None:
@@ -282,6 +386,7 @@ class Booster:
         for _ in range(count if user_defined else min(count, 1)):
             chunk, covered = self.learn_rules(
                 self.columns,
+                self.fixed_features,
                 truth,
                 self.sample_weight,
                 self.strata,
@@ -336,24 +441,17 @@ def make_truth(Y: NDArray[Any], label_weight: Array | None, update: int, width: 
 def _collect_rules(
     chunks: Sequence[Chunk], feature_names: tuple[str, ...], label_names: tuple[str, ...], categories: Categories
 ) -> RuleEnsemble:
-    everyone = np.arange(len(label_names), dtype=np.int32)
-    lengths, labels = [], []
-    for chunk in chunks:
-        single = chunk.labels[0] >= 0
-        lengths.append(np.full(len(chunk.gain), chunk.scores.shape[1]))
-        labels.append(chunk.labels if single else np.tile(everyone, len(chunk.gain)))
-
     def join(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(chunk, name).ravel() for chunk in chunks])
+        return np.concatenate([getattr(chunk, name) for chunk in chunks])
 
-    features, operators, values = join("conditions").reshape(-1, 3).T
+    features, operators, values = join("conditions").T
     return RuleEnsemble(
         condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
         condition_features=features.astype(np.int32),
         condition_operators=operators.astype(np.int8),
         condition_values=values,
-        head_offsets=np.append(0, np.cumsum(np.concatenate(lengths))),
-        head_labels=np.concatenate(labels),
+        head_offsets=np.append(0, np.cumsum(join("n_scores"))),
+        head_labels=join("labels"),
         head_scores=join("scores"),
         coverage=join("coverage"),
         gain=join("gain"),

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from pyboomer.sampling import Strata
 from pyboomer.stratification import group_examples, hold_out
 from pyboomer.tables import Table
 from pyboomer.training import Progress, Watch, train
+
+if TYPE_CHECKING:
+    from pyboomer.explore.explanation import Explanation
 
 Array = NDArray[np.float64]
 
@@ -91,14 +94,17 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self,
         loss: str | Loss = "example-wise-logistic",
         *,
-        head: str = "multi",
+        head: str | int | float = "multi",
         n_rules: int = 1000,
         learning_rate: float = 0.1,
+        l1: float = 0.0,
         l2: float = 1.0,
         bootstrap: bool = True,
         sampling: str = "with-replacement",
         max_samples: int | float | None = None,
         max_features: str | int | float | None = "log2",
+        fixed_features: Any = None,
+        max_labels: str | int | float | None = None,
         max_conditions: int | None = None,
         min_coverage: float = 1,
         search: str = "bound",
@@ -121,11 +127,14 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.head = head
         self.n_rules = n_rules
         self.learning_rate = learning_rate
+        self.l1 = l1
         self.l2 = l2
         self.bootstrap = bootstrap
         self.sampling = sampling
         self.max_samples = max_samples
         self.max_features = max_features
+        self.fixed_features = fixed_features
+        self.max_labels = max_labels
         self.max_conditions = max_conditions
         self.min_coverage = min_coverage
         self.search = search
@@ -175,7 +184,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         return group_examples(Y, self.sampling.removeprefix("stratified-"))
 
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
-        return np.where(Y == 1, 1, -1).astype(np.int8)
+        return np.where(Y == 1, np.int8(1), np.int8(-1))
 
     def _search(self) -> str:
         return self.search
@@ -245,9 +254,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         decode : see the parameter of the same name, optional
             How to turn scores into labels, this time.
         """
-        if decode is not None:
-            next(parameter for parameter in self.table if parameter.name == "decode").validate(decode)
-        return self._labels(self._last_scores(X), decode)
+        return self._labels(self._last_scores(X), self._check_decode(decode))
 
     def predict_proba(self, X: Any) -> Array:
         """The probability that each label is relevant, shape (N, K); of each class, if y was one column.
@@ -276,6 +283,25 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             raise ValueError("there are no known label vectors: no training example had all its labels known")
         return self._joint(self._log_odds(self._last_scores(X)), self.label_vectors_)
 
+    def explain(self, X: Any, *, decode: Any = None, change: bool = True) -> tuple["Explanation", ...]:
+        """Explain the predictions: for each example the rules that cover it and what they add to its scores.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (N, L)
+        decode : see the parameter of the same name, optional
+            How to turn scores into labels, this time.
+        change : bool, default=True
+            Whether to look for the smallest change of one feature that changes the prediction, which takes a while.
+
+        Returns
+        -------
+        explanations : tuple of `pyboomer.explore.explanation.Explanation`
+        """
+        from pyboomer.explore.explanation import explain_examples
+
+        return explain_examples(self, X, self._check_decode(decode), change)
+
     def staged_decision_function(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """The scores after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
         return (self._shape_scores(scores.copy()) for scores in self._staged_scores(X, at))
@@ -287,6 +313,13 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def staged_predict_proba(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """The probabilities after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
         return (self._probabilities(scores) for scores in self._staged_scores(X, at))
+
+    def _check_decode(self, decode: Any) -> Any:
+        """The decoding for this time."""
+        if decode is None:
+            return self.decode
+        next(parameter for parameter in self.table if parameter.name == "decode").validate(decode)
+        return decode
 
     def _labels(self, scores: Array, decode: Any = None) -> Any:
         if self._form.classes is not None:  # one of them is relevant, so all decodings agree

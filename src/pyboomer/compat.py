@@ -107,15 +107,15 @@ class TimeLimit:
 
 # --- What becomes of a parameter --------------------------------------------------------------------------------------
 
-# Our names, and by what l2 is to be multiplied for the same steps. Over there, sums of squares are halved, and the
-# hinge wants scores of 1 and 0 instead of 1 and -1: ours are twice as far apart.
+# Our names, and by what l2 and l1 are to be multiplied for the same steps. Over there, sums of squares are halved, and
+# the hinge wants scores of 1 and 0 instead of 1 and -1: ours are twice as far apart.
 LOSSES = {
-    "logistic-decomposable": ("label-wise-logistic", 1.0),
-    "logistic-non-decomposable": ("example-wise-logistic", 1.0),
-    "squared-error-decomposable": ("label-wise-squared-error", 2.0),
-    "squared-error-non-decomposable": ("example-wise-squared-error", 1.0),
-    "squared-hinge-decomposable": ("label-wise-squared-hinge", 2.0),
-    "squared-hinge-non-decomposable": ("example-wise-squared-hinge", 0.5),
+    "logistic-decomposable": ("label-wise-logistic", 1.0, 1.0),
+    "logistic-non-decomposable": ("example-wise-logistic", 1.0, 1.0),
+    "squared-error-decomposable": ("label-wise-squared-error", 2.0, 2.0),
+    "squared-error-non-decomposable": ("example-wise-squared-error", 1.0, 1.0),
+    "squared-hinge-decomposable": ("label-wise-squared-hinge", 2.0, 4.0),
+    "squared-hinge-non-decomposable": ("example-wise-squared-hinge", 0.5, 1.0),
 }
 SAMPLINGS = {
     "with-replacement": "with-replacement",
@@ -168,12 +168,8 @@ def _l2(weight: float, settings: Settings) -> Translation:
     return {"l2": weight * LOSSES[settings["loss"].word][1]}
 
 
-def _l1(weight: float, settings: Settings) -> Translation:  # noqa: ARG001
-    if weight > 0:
-        raise ValueError(
-            f"l1_regularization_weight={weight} has no counterpart in pyboomer: scores are regularised by l2 alone"
-        )
-    return {}
+def _l1(weight: float, settings: Settings) -> Translation:
+    return {"l1": weight * LOSSES[settings["loss"].word][2]}
 
 
 def _rules(count: int, settings: Settings) -> Translation:  # noqa: ARG001
@@ -201,8 +197,13 @@ def _induction(choice: Choice, settings: Settings) -> Translation:
 
 
 def _head(choice: Choice, settings: Settings) -> Translation:  # noqa: ARG001
-    if choice.word.startswith("partial"):
-        choice.refuse('heads have scores for all labels ("complete") or for one ("single")')
+    if choice.word == "partial-dynamic":
+        choice.refuse("it compares scores; head=0.5, say, keeps the labels of at least half of the largest gain")
+    if choice.word == "partial-fixed":
+        choice.refuse_other("output_ratio", "heads have a number of labels: give min_outputs = max_outputs")
+        if choice.options["min_outputs"] != choice.options["max_outputs"]:
+            choice.refuse("heads have a number of labels: give min_outputs = max_outputs")
+        return {"head": choice.options["max_outputs"]}
     return {"head": "single" if choice.word == "single" else "multi"}
 
 
@@ -249,8 +250,17 @@ def _instances(choice: Choice, settings: Settings) -> Translation:  # noqa: ARG0
 def _features(choice: Choice, settings: Settings) -> Translation:  # noqa: ARG001
     if choice.word == "none":
         return {"max_features": None}
-    choice.refuse_other("num_retained", "all features are equally likely to be drawn")
-    return {"max_features": _size(choice) or "log2"}
+    retained = choice.options["num_retained"]
+    return {"max_features": _size(choice) or "log2", "fixed_features": list(range(-retained, 0)) or None}
+
+
+def _outputs(choice: Choice, settings: Settings) -> Translation:  # noqa: ARG001
+    if choice.word == "none":
+        return {"max_labels": None}
+    if choice.word == "round-robin":
+        return {"max_labels": "round-robin"}
+    by_share = choice.options["min_samples"] == 1 and choice.options["max_samples"] == 0
+    return {"max_labels": choice.options["sample_size"] if by_share else _size(choice)}
 
 
 def _bins(choice: Choice, settings: Settings) -> Translation:  # noqa: ARG001
@@ -395,7 +405,8 @@ ROWS = (
         },
         "`head`",
         '`complete` and `auto` are `"multi"` (over there, `auto` is `single` for the squared hinge and sparse labels); '
-        '`single` is `"single"`. Partial heads are errors.',
+        '`single` is `"single"`; `partial-fixed` with `min_outputs` = `max_outputs` is that number. `partial-dynamic` '
+        "is an error: it compares scores, not gains; try a fraction.",
         _head,
     ),
     Row(
@@ -459,9 +470,10 @@ ROWS = (
             "without-replacement": {"sample_size": 0.33, "min_samples": 1, "max_samples": 1},
             "round-robin": {},
         },
-        "none",
-        "Sampling labels is an error: every rule considers all of them.",
-        _only("none", "every rule considers all labels"),
+        "`max_labels`",
+        '`none` is `None`; `round-robin` is `"round-robin"`; `without-replacement` draws one label, the number given '
+        "as `min_samples` and `max_samples`, or, with `max_samples=0`, the fraction `sample_size`.",
+        _outputs,
     ),
     Row(
         "instance_sampling",
@@ -476,9 +488,9 @@ ROWS = (
         "feature_sampling",
         "without-replacement",
         {"none": {}, "without-replacement": {**_SAMPLE, "sample_size": 0.0, "num_retained": 0}},
-        "`max_features`",
+        "`max_features`, `fixed_features`",
         '`none` is `None`; `without-replacement` is `"log2"` on both sides; `sample_size` is a fraction; equal '
-        "`min_samples` and `max_samples` are a number. `num_retained` is an error.",
+        "`min_samples` and `max_samples` are a number. The last `num_retained` features are fixed.",
         _features,
     ),
     Row(
@@ -519,7 +531,15 @@ ROWS = (
         _only("none", "conditions are not taken back; max_conditions and min_coverage keep rules short"),
     ),
     Row("shrinkage", 0.3, None, "`learning_rate`", "If left out, 0.3, as over there.", _rename("learning_rate")),
-    Row("l1_regularization_weight", 0.0, None, "none", "Anything but 0 is an error.", _l1),
+    Row(
+        "l1_regularization_weight",
+        0.0,
+        None,
+        "`l1`",
+        "Times 2 for `squared-error-decomposable` (of labels), times 4 for `squared-hinge-decomposable`. Here it makes "
+        "scores smaller; over there, up to 0.15.6, larger: the weight is added to gradients instead of taken away.",
+        _l1,
+    ),
     Row(
         "l2_regularization_weight",
         1.0,
@@ -554,8 +574,8 @@ def _for_regressor(row: Row) -> Row:
     if row.name == "loss":
         names = ("squared-error-decomposable", "squared-error-non-decomposable")
         return replace(row, default=names[0], words=_words(*names), translate=_regression_loss)
-    if row.name == "l2_regularization_weight":
-        return replace(row, translate=_rename("l2"))
+    if row.name in ("l1_regularization_weight", "l2_regularization_weight"):
+        return replace(row, translate=_rename(row.name[:2]))
     if row.words is not None:
         return replace(row, words={w: row.words[w] for w in row.words if not w.startswith("stratified")})
     return row

@@ -175,9 +175,9 @@ def decode_by_f1(log_odds: Array, vectors: Vectors | None, joint: Joint = joint_
     gains = 2.0 / (sizes[:, None] + lengths)  # (sizes, lengths)
     for rows in _blocks(n, max(K * K, 1 if vectors is None else len(vectors))):
         if vectors is None:
-            shares, empty = _count_independent(expit(np.clip(log_odds[rows], -CERTAIN, CERTAIN)))
+            shares, empty = count_independent(expit(np.clip(log_odds[rows], -CERTAIN, CERTAIN)))
         else:
-            shares, empty = _count_known(joint(log_odds[rows], vectors), vectors, sizes)
+            shares, empty = count_known(joint(log_odds[rows], vectors), vectors, sizes)
         w = np.einsum("nks,sr->nrk", shares, gains, optimize=True)
         order = np.argsort(-w, axis=2, kind="stable")
         expected = np.take_along_axis(np.cumsum(np.take_along_axis(w, order, 2), axis=2), lengths[None, :, None] - 1, 2)
@@ -189,14 +189,14 @@ def decode_by_f1(log_odds: Array, vectors: Vectors | None, joint: Joint = joint_
     return result
 
 
-def _count_known(joint: Array, vectors: Vectors, sizes: NDArray[np.int64]) -> tuple[Array, Array]:
+def count_known(joint: Array, vectors: Vectors, sizes: NDArray[np.int64]) -> tuple[Array, Array]:
     """P(y_k = 1, |y| = s) for each label and size, shape (n, K, sizes), and P(y is empty)."""
     length = vectors.sum(axis=1)
     shares = np.stack([joint[:, length == s] @ vectors[length == s].astype(np.float64) for s in sizes], axis=2)
     return shares, joint[:, length == 0].sum(axis=1)
 
 
-def _count_independent(p: Array) -> tuple[Array, Array]:
+def count_independent(p: Array) -> tuple[Array, Array]:
     """The same for independent labels of probabilities p, for the sizes 1 to K: how many of the others are relevant."""
     n, K = p.shape
     shares = np.empty((n, K, K))

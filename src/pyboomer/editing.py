@@ -5,11 +5,10 @@ index the ensemble: ``rules[:100]``, ``rules[[0, 5, 3]]``, ``rules[rules.coverag
 of the result.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import pairwise, product
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,27 +19,25 @@ from sklearn.utils.validation import check_is_fitted
 from pyboomer.boosting import make_truth
 from pyboomer.estimator import RuleEstimator
 from pyboomer.examples import Examples, read_examples
-from pyboomer.features import Matrix
 from pyboomer.heads import fit_head
 from pyboomer.losses import Loss, find_loss
-from pyboomer.prediction import add_scores
+from pyboomer.names import find_name, suggest
+from pyboomer.prediction import find_covered
 from pyboomer.rules import Category, Condition, Rule, RuleEnsemble, join_rules
 from pyboomer.statistics import (
-    DENSE,
     SQUARED,
     Truth,
     choose_layout,
     choose_update,
     count_columns,
     pad,
+    take_labels,
     write_statistics,
 )
 from pyboomer.stopping import validate_by_loss
 
 Array = NDArray[np.float64]
 Model = TypeVar("Model", bound=RuleEstimator)
-
-BLOCK = 64  # rules whose coverage is found at once: a column of numbers each
 
 # --- Inserting and replacing ------------------------------------------------------------------------------------------
 
@@ -56,7 +53,7 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
         raise ValueError(f"position must be from 0 to {last}, the number of rules, got {position}")
     body = tuple(_resolve(condition, rules) for condition in rule.body)
     named = zip(rule.labels, rule.label_names, strict=True)
-    labels = [_find_name("label", name, rules.label_names, label) for label, name in named]
+    labels = [find_name("label", name, rules.label_names, label) for label, name in named]
     if len(set(labels)) < len(labels):
         raise ValueError(f"a label may have one score only, got {rule.head_text(None)}")
     head = sorted(zip(labels, rule.scores, rule.label_names, strict=True))
@@ -73,7 +70,7 @@ def _collect(chosen: Sequence[Rule], rules: RuleEnsemble) -> RuleEnsemble:
 def _resolve(condition: Condition, rules: RuleEnsemble) -> Condition:
     """Find the feature and, of a nominal one, the category that a condition names."""
     name = condition.name
-    feature = _find_name("feature", name, rules.feature_names, condition.feature)
+    feature = find_name("feature", name, rules.feature_names, condition.feature)
     if feature not in rules.categories:
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is numeric and tested by <= or >")
@@ -84,7 +81,7 @@ def _resolve(condition: Condition, rules: RuleEnsemble) -> Condition:
     wanted = condition.value
     found = [c for c in categories if str(c) == str(wanted)] or [c for c in categories if _is_same_number(c, wanted)]
     if not found:
-        hint = _suggest(str(wanted), list(map(str, categories)))
+        hint = suggest(str(wanted), list(map(str, categories)))
         raise ValueError(f"{condition}: feature {name!r} has no category {str(wanted)!r}{hint}")
     return replace(condition, feature=feature, value=min(found, key=lambda c: type(c) is not type(wanted)))
 
@@ -93,24 +90,6 @@ def _is_same_number(category: Category, wanted: Category) -> bool:
     with suppress(ValueError, OverflowError):
         return not isinstance(category, str) and category == float(wanted)
     return False
-
-
-def _find_name(what: str, name: str, names: Sequence[str], index: int) -> int:
-    """The index of a name; one that is given decides between equal names."""
-    if 0 <= index < len(names) and names[index] == name:
-        return index
-    if names.count(name) > 1:
-        raise ValueError(f"there are several {what}s named {name!r}")
-    if name not in names:
-        raise ValueError(f"there is no {what} {name!r}{_suggest(name, names)}")
-    return names.index(name)
-
-
-def _suggest(name: str, names: Sequence[str]) -> str:
-    close = get_close_matches(name, names, cutoff=0.5) or [n for n in names if n.lower() == name.lower()]
-    if close:
-        return f"; did you mean {' or '.join(map(repr, close))}?"
-    return f"; there are {', '.join(map(repr, names[:5]))}{', ...' if len(names) > 5 else ''}"
 
 
 def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
@@ -162,7 +141,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     head_scores = np.zeros(len(rules.head_scores))
     gain, coverage = np.zeros(len(rules)), np.zeros(len(rules))
     sizes = np.diff(rules.condition_offsets)
-    for t, rows in enumerate(_find_covered(rules, examples.matrix)):
+    for t, rows in enumerate(find_covered(rules, examples.matrix)):
         own = slice(rules.head_offsets[t], rules.head_offsets[t + 1])
         labels = rules.head_labels[own].astype(np.int64)
         coverage[t] = examples.weight[rows].sum()
@@ -171,7 +150,8 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         known = Truth(truth.Y[rows], truth.weight[rows] if len(truth.weight) else truth.weight)
         is_default = t == 0 and sizes[t] == 0
         l2, rate = (model._default_l2(), 1.0) if is_default else (model.l2, model.learning_rate)
-        head, gain[t] = _solve_head(loss, known, scores[rows], examples.weight[rows], labels, k, float(l2))
+        weight = examples.weight[rows]
+        head, gain[t] = _solve_head(loss, known, scores[rows], weight, labels, k, float(model.l1), float(l2))
         head *= rate
         scores[np.ix_(rows, labels)] += head
         head_scores[own] = head
@@ -188,25 +168,8 @@ def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
     return read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
 
 
-def _find_covered(rules: RuleEnsemble, matrix: Matrix) -> Iterator[NDArray[np.int32]]:
-    """The examples that each rule covers: those to which it gives a score, if its head is a label of its own."""
-    for start in range(0, len(rules), BLOCK):
-        part = rules[start : start + BLOCK]
-        size = len(part)
-        marking = replace(
-            part,
-            head_offsets=np.arange(size + 1),
-            head_labels=np.arange(size, dtype=np.int32),
-            head_scores=np.ones(size),
-            label_names=tuple(map(str, range(size))),
-        )
-        marks = np.zeros((matrix.shape[0], size))
-        add_scores(marking, matrix, marks)
-        yield from (np.flatnonzero(mark).astype(np.int32) for mark in marks.T)
-
-
 def _solve_head(
-    loss: Loss, truth: Truth, scores: Array, weight: Array, labels: NDArray[np.int64], k: int, l2: float
+    loss: Loss, truth: Truth, scores: Array, weight: Array, labels: NDArray[np.int64], k: int, l1: float, l2: float
 ) -> tuple[Array, float]:
     """The head for some of k labels, and its gain, from the examples covered (Alg. 2)."""
     layout = choose_layout(loss, single=len(labels) == 1)
@@ -214,22 +177,12 @@ def _solve_head(
     statistics = np.zeros((len(rows), count_columns(layout, k)))
     write_statistics(loss, layout, truth, scores, rows, statistics, k)
     if len(labels) < k:
-        statistics = _take_labels(layout, statistics, labels, k)
+        taken = np.zeros((len(rows), count_columns(layout, len(labels))))
+        take_labels(layout, k, statistics, labels, taken)
+        statistics = taken
     head = np.empty(len(labels))
-    gain, _, _ = fit_head(layout, statistics, rows, weight, l2, False, -1, head)
+    gain, _, _ = fit_head(layout, statistics, rows, weight, l1, l2, False, -1, head)
     return head, gain
-
-
-def _take_labels(layout: int, statistics: Array, labels: NDArray[np.int64], k: int) -> Array:
-    """The statistics of some labels: of the Hessian, their rows and columns remain."""
-    taken = np.zeros((len(statistics), count_columns(layout, len(labels))))
-    width, new_width = pad(k), pad(len(labels))
-    taken[:, : len(labels)] = statistics[:, labels]
-    i, j = np.tril_indices(len(labels))
-    section = labels[i] * (labels[i] + 1) // 2 + labels[j] if layout == DENSE else labels
-    for s in range(1, 2 if layout == DENSE else statistics.shape[1] // width):
-        taken[:, s * new_width : s * new_width + len(section)] = statistics[:, s * width + section]
-    return taken
 
 
 # --- Smaller models ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Ctrl-C and early stopping, scores after any number of rules, and giving the mode
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from operator import index
 from pathlib import Path
@@ -47,14 +48,17 @@ class RuleEstimator(BaseEstimator, ABC):
 
     # the parameters that all estimators have
     loss: str | Loss
-    head: str
+    head: str | int | float
     n_rules: int
     learning_rate: float
+    l1: float
     l2: float
     bootstrap: bool
     sampling: str
     max_samples: int | float | None
     max_features: str | int | float | None
+    fixed_features: Any
+    max_labels: str | int | float | None
     max_conditions: int | None
     min_coverage: float
     max_bins: str | int | None
@@ -241,7 +245,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _store(self, rules: RuleEnsemble, facts: dict[str, Any]) -> Self:
         """Set what makes the estimator a fitted one."""
-        self.rules_ = rules
+        self.rules_ = replace(rules)  # numbered from 0, whatever they were selected from
         self.label_names_ = rules.label_names
         self.training_facts_ = facts
         return self
@@ -280,6 +284,14 @@ class RuleEstimator(BaseEstimator, ABC):
             part = rules if last - first == len(rules) else rules[first:last]
             add_scores(part, matrix, scores, effective_n_jobs(self.n_jobs))
             yield scores
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The importance of each feature by gain, adding up to 1; see `pyboomer.explore.importance`."""
+        check_is_fitted(self, "rules_")
+        from pyboomer.explore.importance import feature_importance
+
+        return feature_importance(self).overall
 
     # --- Giving the model away ----------------------------------------------------------------------------------------
 

@@ -5,13 +5,18 @@ From the sums g and H of the gradients and Hessians over the covered examples (A
 - decomposable losses, and single-label heads: p_k = -g_k / (h_kk + l2), gain = 1/2 sum_k g_k^2 / (h_kk + l2)  (Eq. 17);
 - in general: (H + l2 I) p = -g, gain = 1/2 g^T (H + l2 I)^-1 g  (Eq. 16).
 
+A *partial* head is about some of the labels, those of the largest gain each on its own (Eq. 17); of H, their rows and
+columns remain. With L1 regularisation, l1 |p_k| is added to the objective of each label: wherever a gradient is to be
+made up for, s_k = sign(g_k) max(|g_k| - l1, 0) takes the place of g_k. For Eq. 17 that is the exact minimum, for Eq. 16
+an approximation that keeps it a linear system.
+
 **The bound.** Where H_n = diag(a_n) - b_n b_n^T, let a, b and W be the sums of a_n, b_n and the weights. By Cauchy and
 Schwarz sum_n w_n b_n b_n^T >= b b^T / W (as matrices), hence with D = diag(a) + l2 I, by Sherman and Morrison,
 
     gain >= bound = 1/2 (g^T D^-1 g + (g^T D^-1 b)^2 / (W - b^T D^-1 b)),
 
 which for b = g (the example-wise logistic loss) is 1/2 q / (1 - q / W) with q = g^T D^-1 g. It needs O(K) operations
-instead of O(K^3).
+instead of O(K^3). The matrix behind it has the diagonal a_k - b_k^2 / W, which is what a label alone is rated with.
 """
 
 import numpy as np
@@ -20,7 +25,7 @@ from numpy.typing import NDArray
 
 from pyboomer.kernel import kernel
 from pyboomer.simd import LANES, load, splat, store, total, where_above
-from pyboomer.statistics import DENSE, DIAGONAL, OUTER, Rows, pad, sum_hessians, sum_rows
+from pyboomer.statistics import CACHE, DENSE, DIAGONAL, OUTER, Rows, pad, sum_hessians, sum_label, sum_rows
 
 Array = NDArray[np.float64]
 
@@ -28,8 +33,15 @@ TIE = 1e-10  # of two gains, one is larger only if it is by this relative margin
 NOISE = 1e-15  # a gain that is not above it, per unit of weight, is rounding: no gain
 FLOOR = 1e-6  # a denominator or pivot not above it is degenerate: that label gets score 0 and gain 0
 CONJUGATE_GRADIENTS_FROM = 17  # labels; below, forming and eliminating the K x K system is faster
-CACHE = 2**18  # numbers that fit the second-level cache
 TOLERANCE = 1e-11  # of the residual of conjugate gradients, relative to the right-hand side
+
+
+@kernel
+def shrink(g: float, l1: float) -> float:
+    """What L1 regularisation leaves of a gradient."""
+    if g > l1:
+        return g - l1
+    return g + l1 if g < -l1 else 0.0
 
 
 @kernel
@@ -45,7 +57,7 @@ def bound_from_q(q: float, weight: float) -> float:
 
 
 @kernel(error_model="numpy")
-def bound_gain(layout: int, sums: Array, weight: float, l2: float) -> float:
+def bound_gain(layout: int, sums: Array, weight: float, l1: float, l2: float) -> float:
     """Lower bound of the gain of a multi-label head, see the module's docstring."""
     width = sums.shape[0] // (3 if layout == OUTER else 2)
     section = 2 * width if layout == OUTER else 0
@@ -54,14 +66,22 @@ def bound_gain(layout: int, sums: Array, weight: float, l2: float) -> float:
     for k in range(0, width, LANES):
         d = load(sums, width + k) + l2
         g = load(sums, k)
+        if l1 > 0.0:
+            g = where_above(g, splat(l1), g - l1, where_above(zero - g, splat(l1), g + l1, zero))
         b = load(sums, section + k)
         reciprocal = where_above(d, splat(FLOOR), 1.0 / d, zero)
         gg = gg + g * g * reciprocal
         gb = gb + g * b * reciprocal
         bb = bb + b * b * reciprocal
-    if layout != OUTER:
+    if layout != OUTER and l1 == 0.0:
         return bound_from_q(total(gg), weight)
-    return 0.5 * (total(gg) + total(gb) ** 2 / max(weight - total(bb), FLOOR * weight))
+    return combine_bound(total(gg), total(gb), total(bb), weight)
+
+
+@kernel
+def combine_bound(gg: float, gb: float, bb: float, weight: float) -> float:
+    """Lower bound of the gain from g^T D^-1 g, g^T D^-1 b and b^T D^-1 b."""
+    return 0.5 * (gg + gb**2 / max(weight - bb, FLOOR * weight))
 
 
 @kernel(error_model="numpy")
@@ -104,11 +124,11 @@ def substitute_back(L: Array, z: Array) -> None:
 
 
 @kernel
-def unpack(n_labels: int, dense_sums: Array, A: Array, z: Array) -> None:
+def unpack(n_labels: int, dense_sums: Array, l1: float, A: Array, z: Array) -> None:
     """Lay out dense sums (gradient, lower triangle of the Hessian) as a linear system."""
     position = pad(n_labels)
     for k in range(n_labels):
-        z[k] = -dense_sums[k]
+        z[k] = -shrink(dense_sums[k], l1)
         for j in range(k + 1):
             A[k, j] = dense_sums[position + j]
         position += k + 1
@@ -155,7 +175,15 @@ def _precondition(d: Array, b: Array, scale: float, v: Array, result: Array) -> 
 
 @njit(cache=True, nogil=True)
 def solve_matrix_free(
-    layout: int, statistics: Array, rows: Rows, weights: Array, weight: float, sums: Array, l2: float, p: Array
+    layout: int,
+    statistics: Array,
+    rows: Rows,
+    weights: Array,
+    weight: float,
+    sums: Array,
+    l1: float,
+    l2: float,
+    p: Array,
 ) -> float:
     """Solve Eq. 16 for an outer layout by preconditioned conjugate gradients, O(n K) a step; returns the gain.
 
@@ -172,8 +200,8 @@ def solve_matrix_free(
     for k in range(width):
         if d[k] > FLOOR:
             bb += b[k] * b[k] / d[k]
-            residual[k] = -sums[k]
-            size += sums[k] * sums[k]
+            residual[k] = -shrink(sums[k], l1)
+            size += residual[k] * residual[k]
     scale = 1.0 / max(weight - bb, FLOOR * weight)
     rz = _precondition(d, b, scale, residual, z)
     direction = z.copy()
@@ -204,21 +232,51 @@ def solve_matrix_free(
     gain = 0.0
     for k in range(p.shape[0]):
         p[k] = x[k]
-        gain -= 0.5 * sums[k] * x[k]
+        gain -= 0.5 * shrink(sums[k], l1) * x[k]
     return gain
 
 
 @kernel
-def find_best_label(n_labels: int, sums: Array, l2: float) -> int:
-    """The label of the largest gain (Eq. 17); of equals, the first."""
+def rate_each_label(layout: int, sums: Array, weight: float, l1: float, l2: float, gains: Array) -> None:
+    """The gain of each label on its own (Eq. 17); where only the bound is known of H, by its diagonal."""
+    n_labels = gains.shape[0]
     width = pad(n_labels)
-    best = 0
-    best_gain = -1.0
+    section = 2 * width if layout == OUTER else 0
+    position = width - 1
     for k in range(n_labels):
-        gain = rate_label(sums[k], sums[width + k], l2)
-        if best_gain < 0.0 or gain > best_gain * (1 + TIE):
-            best, best_gain = k, gain
-    return best
+        position += k + 1  # of h_kk in the lower triangle
+        h = sums[position if layout == DENSE else width + k]
+        if layout != DENSE and layout != DIAGONAL:
+            h -= sums[section + k] ** 2 / max(weight, FLOOR)
+        gains[k] = rate_label(shrink(sums[k], l1), h, l2)
+
+
+@kernel
+def choose_labels(gains: Array, most: int, share: float, labels: NDArray[np.int64]) -> int:
+    """Put the labels of a head into `labels`, in ascending order; returns how many.
+
+    They are those whose gain is at least `share` of the largest one, at most `most` of them; of equals, the first.
+    """
+    n = 0
+    for k in range(gains.shape[0]):  # the best so far are kept in descending order of their gains
+        place = n
+        while place > 0 and gains[k] > gains[labels[place - 1]] * (1 + TIE):
+            place -= 1
+        if place < most:
+            n = min(n + 1, most)
+            for i in range(n - 1, place, -1):
+                labels[i] = labels[i - 1]
+            labels[place] = k
+    least = share * (1 - TIE) * gains[labels[0]]
+    while n > 1 and gains[labels[n - 1]] < least:
+        n -= 1
+    for i in range(1, n):
+        k, place = labels[i], i
+        while place > 0 and labels[place - 1] > k:
+            labels[place] = labels[place - 1]
+            place -= 1
+        labels[place] = k
+    return n
 
 
 @njit(cache=True, nogil=True)
@@ -227,6 +285,7 @@ def fit_head(
     statistics: Array,
     rows: Rows,
     weights: Array,
+    l1: float,
     l2: float,
     single: bool,
     label: int,
@@ -241,37 +300,36 @@ def fit_head(
     sums = np.empty(statistics.shape[1])
     if single:
         if label < 0:
-            sum_rows(statistics, rows, weights, sums)
-            label = find_best_label(n_labels, sums, l2)
-        g, h, coverage = 0.0, 0.0, 0.0
-        for r in range(rows.shape[0]):
-            n = rows[r]
-            g += weights[n] * statistics[n, label]
-            h += weights[n] * statistics[n, width + label]
-            coverage += weights[n]
+            sum_rows(statistics, 0, rows, weights, sums)
+            gains, best = np.empty(n_labels), np.empty(1, dtype=np.int64)
+            rate_each_label(layout, sums, 0.0, l1, l2, gains)
+            choose_labels(gains, 1, 0.0, best)
+            label = best[0]
+        g, h, coverage = sum_label(statistics, label, rows, weights)
         for k in range(n_labels):
             head[k] = 0.0
+        g = shrink(g, l1)
         head[label] = -g / (h + l2) if h + l2 > FLOOR else 0.0  # Eq. 17
         return rate_label(g, h, l2), label, coverage
-    coverage = sum_rows(statistics, rows, weights, sums)
+    coverage = sum_rows(statistics, 0, rows, weights, sums)
     if layout == DIAGONAL:
         gain = 0.0
         for k in range(n_labels):
-            h = sums[width + k] + l2
-            head[k] = -sums[k] / h if h > FLOOR else 0.0  # Eq. 17
-            gain += rate_label(sums[k], sums[width + k], l2)
+            g, h = shrink(sums[k], l1), sums[width + k] + l2
+            head[k] = -g / h if h > FLOOR else 0.0  # Eq. 17
+            gain += rate_label(g, sums[width + k], l2)
         return gain, label, coverage
     in_cache = rows.shape[0] * statistics.shape[1] < CACHE  # each step of conjugate gradients reads all statistics
     if layout != DENSE and n_labels >= (CONJUGATE_GRADIENTS_FROM if in_cache else 4 * CONJUGATE_GRADIENTS_FROM):
-        gain = solve_matrix_free(layout, statistics, rows, weights, coverage, sums, l2, head)
+        gain = solve_matrix_free(layout, statistics, rows, weights, coverage, sums, l1, l2, head)
         return gain, label, coverage
     A, L = np.empty((n_labels, width)), np.empty((n_labels, width))
     if layout == DENSE:
-        unpack(n_labels, sums, A, head)
+        unpack(n_labels, sums, l1, A, head)
     else:
-        sum_hessians(layout, n_labels, statistics, rows, weights, A)
+        sum_hessians(layout, 0, statistics, rows, weights, A)
         for k in range(n_labels):
-            head[k] = -sums[k]
+            head[k] = -shrink(sums[k], l1)
     gain = eliminate(A, l2, head, L)  # Eq. 16
     substitute_back(L, head)
     return gain, label, coverage

@@ -37,7 +37,16 @@ KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_
 NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
 
 # not part of a model: code, or how to run rather than what was learned
-SKIPPED = ("loss", "scoring", "callbacks", "categorical_features", "random_state", "n_jobs", "verbose")
+SKIPPED = (
+    "loss",
+    "scoring",
+    "callbacks",
+    "categorical_features",
+    "fixed_features",
+    "random_state",
+    "n_jobs",
+    "verbose",
+)
 DTYPES = re.compile(r"object|\|[biu]1|[<>]([iu][248]|f[248]|U[1-9][0-9]{0,2})")  # of labels
 MAX_FACTS = 100
 

@@ -46,10 +46,17 @@ def _one_of(*options: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and value in options
 
 
-def _is_max_features(value: Any) -> bool:
-    if value is None or _is_whole(value, 1) or (isinstance(value, str) and value == "log2"):
-        return True
+def _is_fraction(value: Any) -> bool:
     return _is_real(value) and not isinstance(value, Integral) and 0 < value <= 1
+
+
+def _is_size(value: Any, *words: str) -> bool:
+    """Whether it is None, a number of things, a fraction of them, or one of the words."""
+    return value is None or _is_whole(value, 1) or _is_fraction(value) or _one_of(*words)(value)
+
+
+def _is_feature_choice(value: Any) -> bool:
+    return value is None or isinstance(value, str | list | tuple) or hasattr(value, "__array__")
 
 
 def _is_random_state(value: Any) -> bool:
@@ -88,9 +95,12 @@ PARAMETERS = (
     Parameter(
         "head",
         "multi",
-        '"multi" or "single"',
-        _one_of("multi", "single"),
-        "Whether a rule predicts scores for all labels or for a single one.",
+        '"multi", "single", a whole number of at least 1 or a fraction in (0, 1)',
+        lambda value: (
+            _one_of("multi", "single")(value) or _is_whole(value, 1) or (_is_fraction(value) and float(value) < 1)
+        ),
+        "The labels that a rule predicts scores for: all; a single one; a number of them, those of the largest gain; "
+        "or those whose gain is at least this fraction of the largest. The first condition of a rule decides which.",
     ),
     Parameter(
         "n_rules",
@@ -105,6 +115,14 @@ PARAMETERS = (
         "in (0, 1]",
         lambda value: _is_real(value) and 0 < value <= 1,
         "The shrinkage: the scores of every rule but the default rule are multiplied by it (Alg. 1, line 8).",
+    ),
+    Parameter(
+        "l1",
+        0.0,
+        "a number of at least 0",
+        lambda value: _is_real(value) and value >= 0,
+        "The weight of the L1 regularisation of the scores: it makes them smaller and the smallest zero, which leaves "
+        "labels out of the heads.",
     ),
     Parameter(
         "l2",
@@ -133,11 +151,7 @@ PARAMETERS = (
         "max_samples",
         None,
         "None, a whole number of at least 1 or a fraction in (0, 1]",
-        lambda value: (
-            value is None
-            or _is_whole(value, 1)
-            or (_is_real(value) and not isinstance(value, Integral) and 0 < value <= 1)
-        ),
+        _is_size,
         "How many examples a sample has, if bootstrap=True: a number or a fraction of them. None: as many as there are "
         "with replacement, two thirds of them without.",
     ),
@@ -145,9 +159,24 @@ PARAMETERS = (
         "max_features",
         "log2",
         '"log2", None, a whole number of at least 1 or a fraction in (0, 1]',
-        _is_max_features,
+        lambda value: _is_size(value, "log2"),
         "How many features are drawn at each refinement of a rule: floor(log2(L - 1) + 1) of L features, all (None), "
         "a number or a fraction of them.",
+    ),
+    Parameter(
+        "fixed_features",
+        None,
+        "None, a mask, indices or names",
+        lambda value: _is_feature_choice(value) and not isinstance(value, str),
+        "Features that every refinement considers; `max_features` are drawn from the others.",
+    ),
+    Parameter(
+        "max_labels",
+        None,
+        'None, "round-robin", a whole number of at least 1 or a fraction in (0, 1]',
+        lambda value: _is_size(value, "round-robin"),
+        "How many labels, drawn at random, each rule may predict scores for: all (None), a number or a fraction of "
+        'them. "round-robin": each label in turn.',
     ),
     Parameter(
         "max_conditions",
@@ -214,7 +243,7 @@ PARAMETERS = (
         "categorical_features",
         None,
         'None, "from_dtype", a mask, indices or names',
-        lambda value: value is None or isinstance(value, str | list | tuple) or hasattr(value, "__array__"),
+        _is_feature_choice,
         "The nominal features: tested for equality instead of order. None: the columns of a DataFrame that hold "
         'categories or text; "from_dtype": all columns of objects as well. A boolean mask, a list of indices or of '
         "column names says exactly which; an array or sparse matrix has none unless they are chosen so.",
@@ -300,7 +329,6 @@ _SQUARED_ERROR = Parameter(
     lambda value: isinstance(value, Loss) or _one_of(squared_error.name)(value),
     "The loss to minimise.",
 )
-_OF_LABELS = ("loss", "search", "decode", "known_vectors", "calibration")
 _SAMPLING = Parameter(
     "sampling",
     "with-replacement",

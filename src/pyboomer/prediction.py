@@ -3,7 +3,9 @@
 `decoding` turns these scores into label vectors.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ Array = NDArray[np.float64]
 
 BLOCK = 64  # examples scored at once: a bit of a word for each
 PART = 4096  # examples of a compiled call: a thread's share of the work
+MARKED = 64  # rules whose coverage is found at once: a column of numbers each
 
 
 class FlatRules(NamedTuple):
@@ -177,3 +180,20 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
     else:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(add_part, parts))
+
+
+def find_covered(rules: RuleEnsemble, X: Matrix) -> Iterator[NDArray[np.int32]]:
+    """The rows of X that each rule covers: those to which it gives a score, if its head is a label of its own."""
+    for start in range(0, len(rules), MARKED):
+        part = rules[start : start + MARKED]
+        size = len(part)
+        marking = replace(
+            part,
+            head_offsets=np.arange(size + 1),
+            head_labels=np.arange(size, dtype=np.int32),
+            head_scores=np.ones(size),
+            label_names=tuple(map(str, range(size))),
+        )
+        marks = np.zeros((X.shape[0], size))
+        add_scores(marking, X, marks)
+        yield from (np.flatnonzero(mark).astype(np.int32) for mark in marks.T)

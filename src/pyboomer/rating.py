@@ -12,7 +12,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.heads import FLOOR, bound_from_q, bound_gain, eliminate, unpack
+from pyboomer.heads import (
+    FLOOR,
+    bound_from_q,
+    bound_gain,
+    choose_labels,
+    combine_bound,
+    eliminate,
+    rate_each_label,
+    shrink,
+    unpack,
+)
 from pyboomer.kernel import kernel
 from pyboomer.simd import LANES, larger, largest, load, splat, store, total, where_above
 from pyboomer.statistics import DENSE, OUTER, add_rows, count_columns, pad
@@ -32,13 +42,29 @@ class Settings(NamedTuple):
     update: int
     layout: int
     rating: int
+    head_size: int  # the most labels that a head is about: 1 for single-label heads, all, or some, ...
+    head_share: float  # ... of a gain of at least this share of the largest
     learning_rate: float
+    l1: float
     l2: float
     n_samples: int  # examples of a sample; 0 for no sampling
+    n_drawn_labels: int  # labels that a rule may be about; 0 for one after the other
     n_drawn_features: int
     max_conditions: int
     min_coverage: float
     seed: int
+
+
+@kernel
+def is_partial(settings: Settings) -> bool:
+    """Whether heads are about some labels, chosen with the first condition."""
+    return settings.rating != RATE_SINGLE and (settings.head_size < settings.n_labels or settings.head_share > 0.0)
+
+
+@kernel
+def is_rated_by_sums(settings: Settings) -> bool:
+    """Whether candidates are rated one by one; else all that is needed is q, see `rate_labels`."""
+    return settings.rating == RATE_EXACT or settings.layout == OUTER or settings.l1 > 0.0 or is_partial(settings)
 
 
 class Workspace(NamedTuple):
@@ -54,6 +80,8 @@ class Workspace(NamedTuple):
     total: Array  # ... and over those of them whose value is present
     sums: Array
     others: Array
+    gains: Array  # of each label on its own ...
+    labels: NDArray[np.int64]  # ... and the labels chosen
     A: Array  # linear systems of exact search
     L: Array
     z: Array
@@ -62,16 +90,26 @@ class Workspace(NamedTuple):
     bins: Array  # (drawn features, 256, sums): sums over the bins of each drawn feature, if X is binned
     bin_weight: Array  # (drawn features, 256): the weights of the examples in the bins
     ones: Array  # what the sums over a bin are weighted with
-    features: NDArray[np.int64]  # all features
-    drawn: NDArray[np.int64]  # those drawn
+    features: NDArray[np.int64]  # the features to draw from
+    fixed: NDArray[np.int64]  # those that need not be drawn
+    drawn: NDArray[np.int64]  # the features drawn, and the fixed ones
 
 
 @njit(cache=True, nogil=True)
-def make_workspace(n: int, n_features: int, n_histograms: int, settings: Settings) -> Workspace:
+def make_workspace(n: int, n_features: int, fixed: NDArray[np.int64], binned: bool, settings: Settings) -> Workspace:
     """Allocate the scratch for n examples."""
     n_labels, rating = settings.n_labels, settings.rating
     size = count_columns(DENSE if rating == RATE_EXACT else settings.layout, n_labels)
     k = n_labels if rating == RATE_EXACT else 0
+    features = np.empty(n_features - fixed.shape[0], dtype=np.int64)
+    n_fixed = 0
+    for f in range(n_features):
+        if n_fixed < fixed.shape[0] and fixed[n_fixed] == f:
+            n_fixed += 1
+        else:
+            features[f - n_fixed] = f
+    n_drawn = min(settings.n_drawn_features, features.shape[0]) + n_fixed
+    n_histograms = n_drawn if binned and rating != RATE_EXACT else 0
     return Workspace(
         np.empty(max(n + 1, 256), dtype=np.int32),
         np.empty(max(n + 1, 256)),
@@ -83,6 +121,8 @@ def make_workspace(n: int, n_features: int, n_histograms: int, settings: Setting
         np.empty(size),
         np.empty(size),
         np.empty(size),
+        np.empty(n_labels),
+        np.empty(n_labels, dtype=np.int64),
         np.empty((k, pad(n_labels))),
         np.empty((k, pad(n_labels))),
         np.empty(k),
@@ -91,8 +131,9 @@ def make_workspace(n: int, n_features: int, n_histograms: int, settings: Setting
         np.empty((n_histograms, 256, size)),
         np.empty((n_histograms, 256)),
         np.ones(257),
-        np.arange(n_features),
-        np.empty(min(settings.n_drawn_features, n_features), dtype=np.int64),
+        features,
+        fixed,
+        np.empty(n_drawn, dtype=np.int64),
     )
 
 
@@ -160,7 +201,7 @@ def _rate_labels(
     j = 0
     for run in range(ends.shape[0]):
         if j < ends[run]:
-            w += add_rows(statistics, examples[j : ends[run]], weights, sums)
+            w += add_rows(statistics, 0, examples[j : ends[run]], weights, sums)
             j = ends[run]
         n = examples[j]  # the last of the run: rate while adding
         w += weights[n]
@@ -197,6 +238,7 @@ def rate_one_label(
     weights: Array,
     G: float,
     H: float,
+    l1: float,
     l2: float,
     inside: Array,
     outside: Array,
@@ -219,12 +261,12 @@ def rate_one_label(
         if restart:
             g, h, w = 0.0, 0.0, 0.0
     for run in range(ends.shape[0]):
-        g = inside[run]
-        h = outside[run]
-        a = h + l2
-        b = H - h + l2
+        g = shrink(inside[run], l1)
+        o = shrink(G - inside[run], l1)
+        a = outside[run] + l2
+        b = H - outside[run] + l2
         inside[run] = g * g / a if a > FLOOR else 0.0
-        outside[run] = (G - g) * (G - g) / b if b > FLOOR else 0.0
+        outside[run] = o * o / b if b > FLOOR else 0.0
 
 
 @kernel(error_model="numpy")
@@ -247,13 +289,14 @@ def add_example(settings: Settings, statistics: Array, n: int, weight: float, su
 
 
 @kernel
-def rate_by_solving(
+def rate_by_sums(
     settings: Settings,
     restart: bool,
     examples: NDArray[np.int32],
     ends: NDArray[np.int32],
     statistics: Array,
     weights: Array,
+    masses: Array,
     totals: Array,
     total_weight: float,
     inside: Array,
@@ -261,7 +304,10 @@ def rate_by_solving(
     weight: Array,
     workspace: Workspace,
 ) -> None:
-    """The gain of Eq. 16, or the bound of a user's own loss, from sums over the examples."""
+    """Rate each condition by the sums over the examples that meet it: Algorithm 2 in all generality.
+
+    What is swept may be bins: then their sums have weight 1, and `masses` are the weights of the examples in them.
+    """
     sums, others = workspace.sums, workspace.others
     sums[:] = 0.0
     w = 0.0
@@ -270,12 +316,12 @@ def rate_by_solving(
         while j <= ends[run]:
             n = examples[j]
             add_example(settings, statistics, n, weights[n], sums)
-            w += weights[n]
+            w += masses[n]
             j += 1
         for s in range(sums.shape[0]):
             others[s] = totals[s] - sums[s]
-        inside[run] = 2 * _rate_sums(settings, sums, w, workspace)
-        outside[run] = 2 * _rate_sums(settings, others, total_weight - w, workspace)
+        inside[run] = 2 * rate_sums(settings, sums, w, workspace)
+        outside[run] = 2 * rate_sums(settings, others, total_weight - w, workspace)
         weight[run] = w
         if restart:
             sums[:] = 0.0
@@ -283,11 +329,54 @@ def rate_by_solving(
 
 
 @kernel
-def _rate_sums(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> float:
+def choose_head(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> int:
+    """Put the labels that a head would be about into `workspace.labels`; returns how many."""
+    layout = DENSE if settings.rating == RATE_EXACT else settings.layout
+    rate_each_label(layout, sums, weight, settings.l1, settings.l2, workspace.gains)
+    return choose_labels(workspace.gains, settings.head_size, settings.head_share, workspace.labels)
+
+
+@kernel
+def rate_sums(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> float:
+    """The gain of Eq. 16 or 17, or the bound of it; of a partial head, if heads are partial."""
+    A, L, z = workspace.A, workspace.L, workspace.z
+    complete = not is_partial(settings)
+    if settings.rating == RATE_BOUND and complete:
+        return bound_gain(settings.layout, sums, weight, settings.l1, settings.l2)
+    if settings.rating == RATE_EXACT:
+        unpack(settings.n_labels, sums, settings.l1, A, z)
+        if complete:
+            return eliminate(A, settings.l2, z, L)
+    m = choose_head(settings, sums, weight, workspace)
+    labels = workspace.labels[:m]
+    if settings.rating == RATE_EXACT:
+        for i in range(m):
+            z[i] = z[labels[i]]
+            for j in range(i + 1):
+                A[i, j] = A[labels[i], labels[j]]
+        return eliminate(A, settings.l2, z[:m], L)
     if settings.rating == RATE_BOUND:
-        return bound_gain(settings.layout, sums, weight, settings.l2)
-    unpack(settings.n_labels, sums, workspace.A, workspace.z)
-    return eliminate(workspace.A, settings.l2, workspace.z, workspace.L)
+        return _bound_some_labels(settings, sums, weight, labels)
+    gain = 0.0
+    for i in range(m):
+        gain += workspace.gains[labels[i]]
+    return gain
+
+
+@kernel
+def _bound_some_labels(settings: Settings, sums: Array, weight: float, labels: NDArray[np.int64]) -> float:
+    """`heads.bound_gain` for some of the labels."""
+    width = pad(settings.n_labels)
+    section = 2 * width if settings.layout == OUTER else 0
+    gg, gb, bb = 0.0, 0.0, 0.0
+    for i in range(labels.shape[0]):
+        d = sums[width + labels[i]] + settings.l2
+        if d > FLOOR:
+            g, b = shrink(sums[labels[i]], settings.l1), sums[section + labels[i]]
+            gg += g * g / d
+            gb += g * b / d
+            bb += b * b / d
+    return combine_bound(gg, gb, bb, weight)
 
 
 @kernel(error_model="numpy", forceinline=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pyboomer.heads import FLOOR, NOISE, TIE
 from pyboomer.losses import Loss, dense_hessians
-from pyboomer.sampling import NO_STRATA, Strata, draw_examples, draw_features
+from pyboomer.sampling import NO_STRATA, Strata, draw_examples, draw_features, draw_labels
 from pyboomer.sweeping import midpoint
 
 Array = NDArray[np.float64]
@@ -27,14 +27,17 @@ class Setting:
     """What the learner may choose: Alg. 1's inputs and the details the paper leaves to the implementation."""
 
     loss: Loss
-    head: str = "multi"
+    head: str | int | float = "multi"  # "single", a number of labels, or a share of the largest gain
     n_rules: int = 100
     learning_rate: float = 0.3
+    l1: float = 0.0
     l2: float = 1.0
     bootstrap: bool = True
     n_samples: int | None = None
     strata: Strata = NO_STRATA
+    n_drawn_labels: int | None = None
     n_drawn_features: int | None = None
+    fixed_features: tuple[int, ...] = ()
     nominal: tuple[int, ...] = ()
     max_conditions: int | None = None
     min_coverage: float = 0.0
@@ -72,7 +75,7 @@ def learn_rules(
     X: Array, Y: Array, setting: Setting, sample_weight: Array | None = None, label_weight: Array | None = None
 ) -> list[ReferenceRule]:
     """Learn the ensemble F = {f_1, ..., f_T}; f_1 is the default rule. A label of weight 0 is unknown."""
-    n = len(X)
+    n, n_labels = Y.shape
     weight = np.ones(n) if sample_weight is None else sample_weight
     scores = np.zeros(Y.shape)
 
@@ -88,11 +91,16 @@ def learn_rules(
         drawn = np.ones(n)
         if setting.bootstrap:
             draw_examples(setting.seed, t, setting.n_samples or n, setting.strata, drawn)  # line 5
-        body, label = refine_rule(X, drawn * weight, g, H, setting, t)  # line 6
+        about = np.arange(n_labels)
+        if setting.n_drawn_labels is not None:
+            about = draw_labels(setting.seed, t, n_labels, setting.n_drawn_labels)
+        own_g, own_H = g[:, about], H[:, about[:, None], about]
+        body, labels = refine_rule(X, drawn * weight, own_g, own_H, setting, t)  # line 6
         covered = covers(body, X)
-        gh = sum_statistics(weight[covered], g[covered], H[covered])
-        head, gain = find_head(*gh, setting.head, setting, label)  # line 7
-        head = setting.learning_rate * head  # line 8
+        gh = sum_statistics(weight[covered], own_g[covered], own_H[covered])
+        own_head, gain = find_head(*gh, setting.head, setting, labels)  # line 7
+        head = np.zeros(n_labels)
+        head[about] = setting.learning_rate * own_head  # line 8
         rules.append(ReferenceRule(body, head, gain))
         scores[covered] += head
     return rules
@@ -106,18 +114,36 @@ def sum_statistics(weight: Array, g: Array, H: Array) -> tuple[Array, Array]:
     return weight @ g, np.tensordot(weight, H, axes=1)
 
 
-def find_head(g: Array, H: Array, head: str, setting: Setting, label: int | None = None) -> tuple[Array, float]:
-    """The scores that minimise the objective of a rule, Eq. 14 with Eq. 15, and the gain, minus that minimum."""
-    k = len(g)
-    if head == "single":
-        p, gains = solve_decomposable(g, np.diagonal(H), setting.l2)
-        best = first_largest(gains) if label is None else label
-        return np.where(np.arange(k) == best, p, 0.0), float(gains[best])
+def find_head(
+    g: Array, H: Array, head: str | int | float, setting: Setting, labels: NDArray[np.int64] | None = None
+) -> tuple[Array, float]:
+    """The scores that minimise the objective of a rule, Eq. 14 with Eq. 15, and the gain, minus that minimum.
+
+    Only `labels` get a score; without them, those that suit the kind of head.
+    """
+    if labels is None:
+        labels = choose_labels(g, np.diagonal(H), head, setting)
+    scores = np.zeros(len(g))
     if setting.loss.decomposable:
-        p, gains = solve_decomposable(g, np.diagonal(H), setting.l2)
-        return p, float(gains.sum())
-    p, gain = solve_system(g[None], H[None], setting.l2)
-    return p[0], float(gain[0])
+        p, gains = solve_decomposable(g[labels], np.diagonal(H)[labels], setting)
+    else:
+        p, gains = solve_system(g[None, labels], H[None, labels[:, None], labels], setting)
+    scores[labels] = p
+    return scores, float(gains.sum())
+
+
+def choose_labels(g: Array, h: Array, head: str | int | float, setting: Setting) -> NDArray[np.int64]:
+    """The labels of a head: all, or those of the largest gains, each on its own; of equals, the first."""
+    if head == "multi":
+        return np.arange(len(g))
+    left = solve_decomposable(g, h, setting)[1]
+    if isinstance(head, float):
+        return np.flatnonzero(left >= head * (1 - TIE) * left.max())
+    chosen: list[int] = []
+    while len(chosen) < min(1 if head == "single" else int(head), len(g)):
+        chosen.append(first_largest(left))
+        left[chosen[-1]] = -1.0
+    return np.sort(chosen)
 
 
 def first_largest(gains: Array) -> int:
@@ -129,23 +155,29 @@ def first_largest(gains: Array) -> int:
     return best
 
 
-def solve_decomposable(g: Array, h: Array, l2: float) -> tuple[Array, Array]:
+def shrink(g: Array, l1: float) -> Array:
+    """What L1 regularisation leaves of gradients."""
+    return np.sign(g) * np.maximum(np.abs(g) - l1, 0.0)
+
+
+def solve_decomposable(g: Array, h: Array, setting: Setting) -> tuple[Array, Array]:
     """Each label on its own: its score (Eq. 17) and its gain; both 0 where the denominator is degenerate."""
-    denominator = h + l2
+    g = shrink(g, setting.l1)
+    denominator = h + setting.l2
     safe = denominator > FLOOR
     p = np.where(safe, -g / np.where(safe, denominator, 1.0), 0.0)
     return p, -0.5 * g * p
 
 
-def solve_system(g: Array, H: Array, l2: float) -> tuple[Array, Array]:
+def solve_system(g: Array, H: Array, setting: Setting) -> tuple[Array, Array]:
     """Solve (H + l2 I) p = -g (Eq. 16) for a batch of systems: scores and gains.
 
     Elimination without exchanges, which a positive definite matrix does not need; a label whose pivot is degenerate
     leaves the system with score and gain 0.
     """
     k = g.shape[1]
-    A = H + l2 * np.eye(k)
-    z = -g.copy()
+    A = H + setting.l2 * np.eye(k)
+    z = -shrink(g, setting.l1)
     L = np.zeros_like(A)
     gain = np.zeros(len(g))
     for j in range(k):
@@ -169,16 +201,16 @@ def solve_system(g: Array, H: Array, l2: float) -> tuple[Array, Array]:
 
 def refine_rule(
     X: Array, weight: Array, g: Array, H: Array, setting: Setting, rule: int
-) -> tuple[tuple[Condition, ...], int | None]:
-    """Add the best condition to the body as long as that improves the rule; also tells the label of a single head."""
+) -> tuple[tuple[Condition, ...], NDArray[np.int64] | None]:
+    """Add the best condition to the body as long as that improves the rule; the first one fixes the labels."""
     n_features = X.shape[1]
     body: tuple[Condition, ...] = ()
-    label: int | None = None
+    labels: NDArray[np.int64] | None = None
     best = NOISE * weight.sum()  # the gain of no rule, 0, up to rounding
     sampled = weight > 0
     while setting.max_conditions is None or len(body) < setting.max_conditions:
         size = setting.n_drawn_features or n_features
-        features = draw_features(setting.seed, rule, len(body) + 1, n_features, size)  # line 2
+        features = draw_features(setting.seed, rule, len(body) + 1, n_features, size, setting.fixed_features)  # line 2
         chosen: Condition | None = None
         for feature in features:  # line 3
             rows = sampled & ~np.isnan(X[:, feature])
@@ -186,20 +218,19 @@ def refine_rule(
             conditions, G, HH, W = sum_candidates(int(feature), x, w, g[rows], H[rows], feature in setting.nominal)
             if not conditions:
                 continue
-            gains = rate_candidates(G, HH, setting, label)  # line 6
+            gains = rate_candidates(G, HH, setting, labels)  # line 6
             gains[setting.min_coverage > W] = 0.0  # covers too few examples to be considered
-            for condition, candidate in zip(conditions, gains, strict=True):
-                for k, gain in enumerate(candidate):
-                    if gain > best * (1 + TIE):  # line 7
-                        best, chosen = gain, condition
-                        found = k
+            for c, gain in enumerate(gains):
+                if gain > best * (1 + TIE):  # line 7
+                    best, chosen = gain, conditions[c]
+                    found = G[c], np.diagonal(HH[c])
         if chosen is None:
             break
-        if setting.head == "single" and label is None:
-            label = found
+        if labels is None:
+            labels = choose_labels(*found, setting.head, setting)
         body = (*body, chosen)
         sampled &= meets(X[:, chosen[0]], chosen[1], chosen[2])  # line 10
-    return body, label
+    return body, labels
 
 
 def sum_candidates(
@@ -230,15 +261,17 @@ def _sum_by_value(group: NDArray[np.int64], n_values: int, s: Array) -> Array:
     return sums
 
 
-def rate_candidates(G: Array, H: Array, setting: Setting, label: int | None) -> Array:
-    """The gain of each candidate's best head: one column, or for single-label heads one per label."""
-    h = np.diagonal(H, axis1=1, axis2=2)
-    if setting.head == "single":
-        gains = solve_decomposable(G, h, setting.l2)[1]
-        return gains if label is None else gains[:, [label]]
+def rate_candidates(G: Array, H: Array, setting: Setting, labels: NDArray[np.int64] | None) -> Array:
+    """The gain of each candidate's best head."""
+    if labels is None and setting.head == "single":
+        return solve_decomposable(G, np.diagonal(H, axis1=1, axis2=2), setting)[1].max(axis=1)
+    if labels is None and setting.head != "multi":  # each chooses its own
+        return np.array([find_head(g, h, setting.head, setting)[1] for g, h in zip(G, H, strict=True)])
+    if labels is not None:
+        G, H = G[:, labels], H[:, labels[:, None], labels]
     if setting.loss.decomposable:
-        return solve_decomposable(G, h, setting.l2)[1].sum(axis=1, keepdims=True)
-    return solve_system(G, H, setting.l2)[1][:, None]
+        return solve_decomposable(G, np.diagonal(H, axis1=1, axis2=2), setting)[1].sum(axis=1)
+    return solve_system(G, H, setting)[1]
 
 
 # --- Section 4.3: prediction ------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.features import Columns, is_sparse, meets, narrow_rows
-from pyboomer.heads import NOISE, find_best_label
+from pyboomer.heads import NOISE
 from pyboomer.kernel import kernel
-from pyboomer.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example
-from pyboomer.sampling import fill_with_features
+from pyboomer.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example, choose_head, is_partial
+from pyboomer.sampling import fill_with_draw
 from pyboomer.statistics import sum_rows
 from pyboomer.sweeping import sum_bins, sweep_bins, sweep_column
 
@@ -22,7 +22,7 @@ BINS_FROM = 512  # covered examples; fewer are swept one by one, as without bins
 
 
 @kernel
-def _sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
+def sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
     weight = 0.0
     for r in range(rows.shape[0]):
         weight += weights[rows[r]]
@@ -32,7 +32,8 @@ def _sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
 @kernel
 def _fix_label(statistics: Array, rows: NDArray[np.int32], settings: Settings, workspace: Workspace) -> np.int64:
     """Choose the label of a single-label head; from now on, sums and statistics are about that label alone."""
-    label = np.int64(find_best_label(settings.n_labels, workspace.whole, settings.l2))
+    choose_head(settings, workspace.whole, 0.0, workspace)
+    label = workspace.labels[0]
     width = statistics.shape[1] // 2
     for r in range(rows.shape[0]):
         n = rows[r]
@@ -43,7 +44,7 @@ def _fix_label(statistics: Array, rows: NDArray[np.int32], settings: Settings, w
 
 
 @kernel
-def _sum_sampled(
+def sum_sampled(
     statistics: Array,
     rows: NDArray[np.int32],
     weights: Array,
@@ -65,7 +66,7 @@ def _sum_sampled(
         for r in range(rows.shape[0]):
             add_example(settings, statistics, rows[r], weights[rows[r]], sums)
     else:
-        sum_rows(statistics, rows, weights, sums)
+        sum_rows(statistics, 0, rows, weights, sums)
 
 
 @kernel
@@ -90,16 +91,16 @@ def _narrow_dense(
     kept, dropped = rows[:n_rows], rows[n_rows:]
     whole = workspace.whole
     binned = workspace.bins.shape[0] > 0
-    fixes_label = settings.rating == RATE_SINGLE and label < 0
+    fixes_labels = label < 0 and (settings.rating == RATE_SINGLE or is_partial(settings))
     if not binned and dropped.shape[0] < n_rows:
-        _sum_sampled(statistics, dropped, weights, label, settings, workspace, workspace.sums)
+        sum_sampled(statistics, dropped, weights, label, settings, workspace, workspace.sums)
         for s in range(2 if label >= 0 else whole.shape[0]):
             whole[s] -= workspace.sums[s]
-    elif not binned or n_rows < BINS_FROM or fixes_label:
-        _sum_sampled(statistics, kept, weights, label, settings, workspace, whole)
+    elif not binned or n_rows < BINS_FROM or fixes_labels:
+        sum_sampled(statistics, kept, weights, label, settings, workspace, whole)
     for r in range(dropped.shape[0]):
         weights[dropped[r]] = 0.0
-    return n_rows, _sum_weights(kept, weights)
+    return n_rows, sum_weights(kept, weights)
 
 
 @kernel
@@ -125,7 +126,7 @@ def _narrow_sparse(
         changed[n_changed] = n
         n_changed += (weights[n] > 0.0) & (meets(columns.value[e], operator, value) != fill_meets)
     changed = changed[:n_changed]
-    _sum_sampled(statistics, changed, weights, label, settings, workspace, workspace.sums)
+    sum_sampled(statistics, changed, weights, label, settings, workspace, workspace.sums)
     changed_weight = 0.0
     for r in range(n_changed):
         changed_weight += weights[changed[r]]
@@ -161,33 +162,41 @@ def refine_rule(
     weights: Array,
     rows: NDArray[np.int32],
     body: Array,
+    n_conditions: int,
+    best: float,
     rule: int,
     settings: Settings,
     workspace: Workspace,
-) -> tuple[int, int, np.int64, Array]:
+) -> tuple[int, int, float, np.int64, Array]:
     """Learn the body of a rule on a sample of the examples: the `rows` of positive weight.
 
-    `body` receives a condition per row: feature, operator and value. If X is dense, the rows that it covers are left in
-    the first places. Returns the numbers of covered rows and of conditions, the label of a single-label head
-    (-1 if the body is empty) and the body, grown if there was too little room.
+    `body` receives a condition per row: feature, operator and value, behind the `n_conditions` that there are already,
+    of gain `best`. If heads are partial, this ends with the first condition, which fixes the labels; the caller goes on
+    with the statistics of these. If X is dense, the rows that the body covers are left in the first places. Returns the
+    numbers of covered rows and of conditions, the gain, the label of a single-label head (-1 if the body is empty) and
+    the body, grown if there was too little room.
     """
     none = np.int64(-1)  # a plain -1 would be a type of its own to Numba, and double what it compiles
     features = workspace.drawn
     sparse = is_sparse(columns)
     n_rows = rows.shape[0]
     n_covered = n_rows
-    weight = _sum_weights(rows, weights)
+    if sparse and n_conditions > 0:
+        n_covered = 0
+        for r in range(n_rows):
+            n_covered += weights[rows[r]] > 0.0
+    weight = sum_weights(rows, weights)
     if workspace.bins.shape[0] == 0 or n_rows < BINS_FROM:
-        _sum_sampled(statistics, rows, weights, none, settings, workspace, workspace.whole)
-    n_conditions = 0
+        sum_sampled(statistics, rows, weights, none, settings, workspace, workspace.whole)
     label = none
-    best = NOISE * weight
-    while n_conditions < settings.max_conditions:
+    best = max(best, NOISE * weight)
+    limit = 1 if is_partial(settings) else settings.max_conditions
+    while n_conditions < limit:
         chosen, operator, value = none, none, 0.0
-        fill_with_features(settings.seed, rule, n_conditions + 1, workspace.features, features)
+        fill_with_draw(settings.seed, rule, n_conditions + 1, workspace.features, workspace.fixed, features)
         binned = workspace.bins.shape[0] > 0 and n_covered >= BINS_FROM
         if binned:
-            sum_bins(columns.codes, features, rows[:n_rows], statistics, weights, label, workspace)
+            sum_bins(columns.codes, features, rows[:n_rows], statistics, 0, weights, label, workspace)
         for i in range(features.shape[0]):
             feature = features[i]
             if binned:
@@ -243,4 +252,4 @@ def refine_rule(
             body = grow(body)
         body[n_conditions, 0], body[n_conditions, 1], body[n_conditions, 2] = chosen, operator, value
         n_conditions += 1
-    return n_rows, n_conditions, label, body
+    return n_rows, n_conditions, best, label, body

@@ -1,7 +1,7 @@
 """A regressor is a rule ensemble that learns numbers, one or several per example: the scores are the predictions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from pyboomer.sampling import Strata
 from pyboomer.stratification import group_examples, hold_out
 from pyboomer.targets import TargetForm, Targets, read_targets
 from pyboomer.training import Progress
+
+if TYPE_CHECKING:
+    from pyboomer.explore.explanation import Explanation
 
 Array = NDArray[np.float64]
 
@@ -70,14 +73,17 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self,
         loss: str | Loss = "squared-error",
         *,
-        head: str = "multi",
+        head: str | int | float = "multi",
         n_rules: int = 1000,
         learning_rate: float = 0.1,
+        l1: float = 0.0,
         l2: float = 1.0,
         bootstrap: bool = True,
         sampling: str = "with-replacement",
         max_samples: int | float | None = None,
         max_features: str | int | float | None = "log2",
+        fixed_features: Any = None,
+        max_labels: str | int | float | None = None,
         max_conditions: int | None = None,
         min_coverage: float = 1,
         max_bins: str | int | None = "auto",
@@ -96,11 +102,14 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self.head = head
         self.n_rules = n_rules
         self.learning_rate = learning_rate
+        self.l1 = l1
         self.l2 = l2
         self.bootstrap = bootstrap
         self.sampling = sampling
         self.max_samples = max_samples
         self.max_features = max_features
+        self.fixed_features = fixed_features
+        self.max_labels = max_labels
         self.max_conditions = max_conditions
         self.min_coverage = min_coverage
         self.max_bins = max_bins
@@ -136,6 +145,12 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
     def predict(self, X: Any) -> Array:
         """The targets of the examples, shape (N, K), or (N,) if y was one column."""
         return self._labels(self._last_scores(X))
+
+    def explain(self, X: Any) -> tuple["Explanation", ...]:
+        """Explain the predictions: for each example the rules that cover it and what they add to its targets."""
+        from pyboomer.explore.explanation import explain_examples
+
+        return explain_examples(self, X)
 
     def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """The targets after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""

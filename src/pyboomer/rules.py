@@ -14,6 +14,17 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyboomer.names import find_all
+from pyboomer.ruletext import (
+    SHOWN_RULES,
+    describe_body,
+    describe_head,
+    format_count,
+    format_threshold,
+    render_rules,
+    tabulate,
+)
+
 OPERATORS = ("<=", ">", "==", "!=")  # stored as codes 0..3; the first two test numeric, the last two nominal features
 FIRST_NOMINAL_OPERATOR = 2
 
@@ -29,10 +40,12 @@ _DTYPES: dict[str, type[np.generic]] = {
     "head_scores": np.float64,
     "coverage": np.float64,  # weights need not be integers
     "gain": np.float64,
+    "condition_digits": np.int8,
 }
-_PER_CONDITION = ("condition_features", "condition_operators", "condition_values")
+_PER_CONDITION = ("condition_features", "condition_operators", "condition_values", "condition_digits")
 _PER_SCORE = ("head_labels", "head_scores")
 _PER_RULE = ("coverage", "gain")
+_OPTIONAL = ("condition_digits",)  # the first models had no such thing
 
 
 @dataclass(frozen=True)
@@ -40,21 +53,25 @@ class Condition:
     """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
 
     `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
-    ones; `name` is the name of the feature.
+    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all.
     """
 
     feature: int
     operator: str
     value: Category
     name: str
+    digits: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
             raise ValueError(f"operator must be one of {', '.join(OPERATORS)}, got {self.operator!r}")
 
     def __str__(self) -> str:
-        value = self.value if self.is_nominal else _threshold_text(float(self.value))
-        return f"{self.name} {self.operator} {value}"
+        return f"{self.name} {self.operator} {self.value_text()}"
+
+    def value_text(self) -> str:
+        """The category, or the threshold with as many digits as matter."""
+        return str(self.value) if self.is_nominal else format_threshold(float(self.value), self.digits)
 
     @property
     def is_nominal(self) -> bool:
@@ -113,10 +130,7 @@ class Rule:
 
     def body_text(self) -> str:
         """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`."""
-        by_feature: dict[int, list[Condition]] = {}
-        for condition in self.body:
-            by_feature.setdefault(condition.feature, []).append(condition)
-        return " AND ".join(text for conditions in by_feature.values() for text in _merged_texts(conditions))
+        return describe_body(self.body)
 
     def head_text(self, max_labels: int | None = 8) -> str:
         """Describe the head: `beach +0.8, urban -0.4`; scores of zero are left out.
@@ -124,16 +138,7 @@ class Rule:
         A head with more than `max_labels` labels shows only (up to) five, those with the largest absolute scores
         first, and the number of the others; None shows all.
         """
-        scored = [(name, score) for name, score in zip(self.label_names, self.scores, strict=True) if score != 0]
-        if not scored:
-            return "nothing"
-        hidden = 0
-        if max_labels is not None and len(scored) > max_labels:
-            largest_first = sorted(scored, key=lambda name_and_score: -abs(name_and_score[1]))
-            scored = largest_first[: min(5, max_labels)]
-            hidden = len(largest_first) - len(scored)
-        text = ", ".join(f"{name} {_score_text(score)}" for name, score in scored)
-        return f"{text} (+{hidden} more)".lstrip() if hidden else text
+        return describe_head(self.label_names, self.scores, max_labels)
 
     def to_text(self, max_labels: int | None = 8) -> str:
         """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`."""
@@ -148,6 +153,9 @@ class RuleEnsemble:
     Index it for a `Rule`; a slice, a list of indices or a mask gives the ensemble of the rules selected. All T rules
     lie one after another in flat arrays, which are copied, checked and made read-only. The first rule of a fitted
     model is the default rule, which has an empty body.
+
+    What is selected remembers where it came from: `order` has the number of each rule in the whole ensemble, and
+    `share` its share of the gain of all rules there. Any other change makes another ensemble, which is numbered anew.
 
     Parameters
     ----------
@@ -165,6 +173,8 @@ class RuleEnsemble:
         Names of all features and labels of the data.
     categories : mapping from int to tuple, optional
         The categories of each nominal feature, by its index.
+    condition_digits : int8 array, optional
+        How many significant digits of a threshold are printed; 0 for all of them.
     """
 
     condition_offsets: NDArray[np.int64]
@@ -179,8 +189,13 @@ class RuleEnsemble:
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...]
     categories: Mapping[int, tuple[Category, ...]] = field(default_factory=dict)
+    condition_digits: NDArray[np.int8] = None  # type: ignore[assignment]
+    order: NDArray[np.int64] = field(init=False)
+    share: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.condition_digits is None:
+            object.__setattr__(self, "condition_digits", np.zeros(len(self.condition_features), dtype=np.int8))
         frozen: dict[str, Any] = {name: _frozen_array(name, getattr(self, name)) for name in _DTYPES}
         for name in ("feature_names", "label_names"):
             frozen[name] = _plain_names(name, getattr(self, name))
@@ -189,6 +204,15 @@ class RuleEnsemble:
             object.__setattr__(self, name, value)  # the only way to set a field of a frozen dataclass
         _check_layout(self)
         _check_nominal(self)
+        with np.errstate(over="ignore"):
+            total = float(self.gain.sum())
+        share = self.gain / total if 0 < total < np.inf else np.zeros(len(self))
+        self._remember(np.arange(len(self)), share)
+
+    def _remember(self, order: NDArray[np.int64], share: NDArray[np.float64]) -> None:
+        for name, values in ("order", order), ("share", share):
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
 
     def __len__(self) -> int:
         return len(self.coverage)
@@ -214,7 +238,8 @@ class RuleEnsemble:
         if not isinstance(other, RuleEnsemble):
             return NotImplemented
         # Lists of categories are compared as text: Python holds 1, 1.0 and True to be equal.
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _DTYPES) and (
+        said = [name for name in _DTYPES if name != "condition_digits"]  # how they are printed makes no difference
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in said) and (
             self.feature_names == other.feature_names
             and self.label_names == other.label_names
             and repr(self.categories) == repr(other.categories)
@@ -223,41 +248,38 @@ class RuleEnsemble:
     def __reduce__(self) -> tuple[Any, ...]:
         # Arrays forget when pickled that they are read-only, and a mapping proxy cannot be pickled: construct anew.
         # Fields go by name, so that a later version may have more; version 0.1.0 had them in order: new ones come last.
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return partial(type(self), **values | {"categories": dict(self.categories)}), ()
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        origin = self.order, self.share
+        return partial(type(self), **values | {"categories": dict(self.categories)}), (), origin
+
+    def __setstate__(self, origin: tuple[NDArray[np.int64], NDArray[np.float64]]) -> None:
+        self._remember(*origin)
 
     def __repr__(self) -> str:
         sizes = {"rule": len(self), "label": len(self.label_names), "feature": len(self.feature_names)}
-        return f"<RuleEnsemble: {', '.join(_count(size, noun) for noun, size in sizes.items())}>"
+        return f"<RuleEnsemble: {', '.join(format_count(size, noun) for noun, size in sizes.items())}>"
 
     def __str__(self) -> str:
-        return self.to_text(max_rules=20)
+        return self.to_text(max_rules=SHOWN_RULES)
+
+    def _repr_html_(self) -> str:
+        return render_rules(self)
 
     def to_text(self, max_rules: int | None = None, max_labels: int | None = 8) -> str:
-        """Describe the rules, one per line, numbered as they are indexed, with the examples that each covers.
+        """Describe the rules, one per line: number, weight of the training examples covered, share of all gain, rule.
 
         `max_rules` shows only the first so many rules; for `max_labels` see `Rule.head_text`.
         """
-        if len(self) == 0:
-            return "(no rules)"
-        shown = list(self[: len(self) if max_rules is None else max(max_rules, 0)])
-        cells = [("rule", "covers", "")]
-        cells += [(str(t), f"{rule.coverage:.6g}", rule.to_text(max_labels)) for t, rule in enumerate(shown)]
-        number_width, coverage_width = (max(len(row[column]) for row in cells) for column in (0, 1))
-        lines = [f"{t:>{number_width}}  {n:>{coverage_width}}  {text}".rstrip() for t, n, text in cells]
-        hidden = len(self) - len(shown)
-        return "\n".join([*lines, f"... and {_count(hidden, 'more rule')}"] if hidden else lines)
+        return tabulate(self, max_rules, max_labels)
 
     def to_frame(self) -> Any:
         """Tabulate the rules as a pandas DataFrame.
 
         One row per rule; columns `body` and `head` (text), `n_conditions`, `n_labels` (with a score other than zero),
-        `coverage` and `gain`. The scores themselves are in `head_matrix`.
+        `coverage`, `gain`, `share` (of all gain) and `order`, the number of the rule, which is also the index. The
+        scores themselves are in `head_matrix`.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'pyboomer[pandas]'") from error
+        pd = import_pandas("to_frame")
         rules = list(self)
         columns = {
             "body": [rule.body_text() for rule in rules],
@@ -266,8 +288,28 @@ class RuleEnsemble:
             "n_labels": np.array([np.count_nonzero(rule.scores) for rule in rules], dtype=np.int64),
             "coverage": self.coverage.copy(),
             "gain": self.gain.copy(),
+            "share": self.share.copy(),
+            "order": self.order.copy(),
         }
-        return pd.DataFrame(columns, index=pd.RangeIndex(len(rules), name="rule"))
+        return pd.DataFrame(columns, index=pd.Index(self.order.copy(), name="rule"))
+
+    def mentioning(self, *, feature: Any = None, label: Any = None) -> "RuleEnsemble":
+        """The rules with a condition on a feature, and with a score (other than zero) for a label.
+
+        Both are given by name or index, or as a list of those, any of which will do.
+        """
+        wanted = np.ones(len(self), dtype=bool)
+        if feature is not None:
+            tested = np.isin(self.condition_features, find_all("feature", feature, self.feature_names))
+            wanted &= _any_in_rule(self.condition_offsets, tested)
+        if label is not None:
+            scored = np.isin(self.head_labels, find_all("label", label, self.label_names)) & (self.head_scores != 0)
+            wanted &= _any_in_rule(self.head_offsets, scored)
+        return self[wanted]
+
+    def by_gain(self) -> "RuleEnsemble":
+        """The rules in the order of their gain, the largest first."""
+        return self[np.argsort(-self.gain, kind="stable")]
 
     def head_matrix(self) -> NDArray[np.float64]:
         """Lay out the heads as a dense (T, K) matrix: the score each rule adds to each label."""
@@ -293,12 +335,12 @@ class RuleEnsemble:
         """
         if not isinstance(data, Mapping):
             raise ValueError(f"rules must be a dict, got {type(data).__name__}")
-        expected = [f.name for f in fields(cls)]
-        if missing := [name for name in expected if name not in data]:
+        expected = [f.name for f in fields(cls) if f.init]
+        if missing := [name for name in expected if name not in data and name not in _OPTIONAL]:
             raise ValueError(f"rules lack {', '.join(missing)}")
         if unknown := [key for key in data if key not in expected]:
             raise ValueError(f"rules have unknown keys: {reprlib.repr(unknown)}")
-        for name in expected[:-1]:
+        for name in (name for name in expected if name != "categories" and name in data):
             _check_list(name, data[name], {str} if name not in _DTYPES else {int, float})
         if not isinstance(data["categories"], Mapping):
             raise ValueError(f"categories must be a dict, got {type(data['categories']).__name__}")
@@ -335,20 +377,18 @@ class RuleEnsemble:
             "head_scores": [score for rule in rules for score in rule.scores],
             "coverage": [rule.coverage for rule in rules],
             "gain": [rule.gain for rule in rules],
+            "condition_digits": [c.digits for c in conditions],
         }
         return cls(**arrays, feature_names=tuple(feature_names), label_names=tuple(label_names), categories=nominal)
 
     def _rule(self, t: int) -> Rule:
         conditions = slice(*self.condition_offsets[t : t + 2].tolist())
         head = slice(*self.head_offsets[t : t + 2].tolist())
-        features, codes, values = (
-            array[conditions].tolist()
-            for array in (self.condition_features, self.condition_operators, self.condition_values)
-        )
+        own = (getattr(self, name)[conditions].tolist() for name in _PER_CONDITION)
         body = []
-        for feature, code, value in zip(features, codes, values, strict=True):
+        for feature, code, value, digits in zip(*own, strict=True):
             shown = self.categories[feature][int(value)] if code >= FIRST_NOMINAL_OPERATOR else value
-            body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature]))
+            body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature], digits))
         labels = tuple(self.head_labels[head].tolist())
         names = tuple(self.label_names[label] for label in labels)
         scores = tuple(self.head_scores[head].tolist())
@@ -359,7 +399,9 @@ class RuleEnsemble:
         head_offsets, scores = _gather(self.head_offsets, rules)
         positions = {_PER_CONDITION: conditions, _PER_SCORE: scores, _PER_RULE: rules}
         taken = {name: getattr(self, name)[where] for names, where in positions.items() for name in names}
-        return replace(self, condition_offsets=condition_offsets, head_offsets=head_offsets, **taken)
+        selected = replace(self, condition_offsets=condition_offsets, head_offsets=head_offsets, **taken)
+        selected._remember(self.order[rules], self.share[rules])
+        return selected
 
 
 def join_rules(parts: Sequence[RuleEnsemble]) -> RuleEnsemble:
@@ -376,35 +418,13 @@ def join_rules(parts: Sequence[RuleEnsemble]) -> RuleEnsemble:
     return replace(parts[0], **joined)
 
 
-def _threshold_text(value: float) -> str:
-    return f"{value + 0.0:.6g}"  # adding zero turns -0 into 0
-
-
-def _score_text(score: float) -> str:
-    # Three digits, but no exponent for scores that are merely large.
-    return f"{score:+.0f}" if 999.5 <= abs(score) < 1e6 else f"{score:+.3g}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _merged_texts(conditions: Sequence[Condition]) -> list[str]:
-    """Describe the conditions on one feature in as few tests as say the same."""
-    name = conditions[0].name
-    lower = [float(c.value) for c in conditions if c.operator == ">"]
-    upper = [float(c.value) for c in conditions if c.operator == "<="]
-    texts = []
-    if lower and upper:
-        low, high = _threshold_text(max(lower)), _threshold_text(min(upper))
-        if low == high:  # six digits cannot tell the two ends apart
-            low, high = repr(max(lower)), repr(min(upper))
-        texts.append(f"{low} < {name} <= {high}")
-    elif lower:
-        texts.append(f"{name} > {_threshold_text(max(lower))}")
-    elif upper:
-        texts.append(f"{name} <= {_threshold_text(min(upper))}")
-    return texts + [str(condition) for condition in dict.fromkeys(c for c in conditions if c.is_nominal)]
+def import_pandas(wanted_by: str) -> Any:
+    """Import pandas, or say how to get it."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"{wanted_by} needs pandas: pip install 'pyboomer[pandas]'") from error
+    return pandas
 
 
 def is_missing(value: Any) -> bool:
@@ -418,6 +438,12 @@ def _gather(offsets: NDArray[np.int64], rules: NDArray[np.intp]) -> tuple[NDArra
     lengths = np.diff(offsets)[rules]
     gathered = np.concatenate([[0], np.cumsum(lengths)])
     return gathered, np.repeat(offsets[rules] - gathered[:-1], lengths) + np.arange(gathered[-1])
+
+
+def _any_in_rule(offsets: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rules have a marked entry."""
+    counts = np.concatenate([[0], np.cumsum(marked)])[offsets]
+    return np.diff(counts) > 0
 
 
 def _check_list(name: str, values: Any, allowed: set[type]) -> None:
@@ -491,6 +517,8 @@ def _check_layout(e: RuleEnsemble) -> None:
             raise ValueError(
                 f"{name} must be below {len(named)} and not negative, got {indices.min()} to {indices.max()}"
             )
+    if ((e.condition_digits < 0) | (e.condition_digits > 17)).any():
+        raise ValueError("condition_digits must be from 0 to 17")
     if (e.coverage < 0).any():
         raise ValueError("coverage must not be negative")
     falls = e.head_labels[1:] <= e.head_labels[:-1]

@@ -7,6 +7,7 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 64-bit mixing function. NumPy's generators would need a Python object per draw, which compiled code cannot make.
 """
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from pyboomer.kernel import kernel
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
+LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 
 
@@ -81,33 +83,62 @@ def draw_examples(seed: int, rule: int, size: int, strata: Strata, counts: NDArr
         begin = end
 
 
-def draw_features(seed: int, rule: int, step: int, n_features: int, size: int) -> NDArray[np.int64]:
-    """Draw `size` of `n_features` features without replacement, in ascending order (Alg. 3, line 2).
+def draw_features(
+    seed: int, rule: int, step: int, n_features: int, size: int, fixed: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """Draw `size` features without replacement and add the `fixed` ones, in ascending order (Alg. 3, line 2).
 
     `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
     """
-    drawn = np.empty(min(size, n_features), dtype=np.int64)
-    fill_with_features(seed, rule, step, np.arange(n_features), drawn)
+    features = np.setdiff1d(np.arange(n_features), fixed)
+    drawn = np.empty(min(size, len(features)) + len(fixed), dtype=np.int64)
+    fill_with_draw(seed, rule, step, features, np.array(fixed, dtype=np.int64), drawn)
+    return drawn
+
+
+def draw_labels(seed: int, rule: int, n_labels: int, size: int) -> NDArray[np.int64]:
+    """The labels that a rule may be about: `size` of them without replacement, or 0 for each in turn."""
+    drawn = np.empty(max(size, 1), dtype=np.int64)
+    fill_with_labels(seed, rule, np.arange(n_labels), size, drawn)
     return drawn
 
 
 @kernel
-def fill_with_features(seed: int, rule: int, step: int, features: NDArray[np.int64], drawn: NDArray[np.int64]) -> None:
-    """`draw_features` into an array; `features` are all of them in ascending order, and are left like that."""
-    n, size = features.shape[0], drawn.shape[0]
+def fill_with_labels(seed: int, rule: int, labels: NDArray[np.int64], size: int, drawn: NDArray[np.int64]) -> None:
+    """`draw_labels` into an array; rules are counted from 1, behind the default rule."""
+    if size == 0:
+        drawn[0] = (rule - 1) % labels.shape[0]
+    else:
+        fill_with_draw(seed, rule, LABELS_STEP, labels, labels[:0], drawn)
+
+
+@kernel
+def fill_with_draw(
+    seed: int,
+    rule: int,
+    step: int,
+    choices: NDArray[np.int64],
+    fixed: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+) -> None:
+    """Draw without replacement from `choices`, and add those that are `fixed`; all are in ascending order."""
+    n, n_fixed = choices.shape[0], fixed.shape[0]
+    size = drawn.shape[0] - n_fixed
+    for i in range(n_fixed):
+        drawn[i] = fixed[i]
     z = _start_stream(seed, rule, step)
     for i in range(size):  # the first places of a Fisher-Yates shuffle, each put in its place
         z += _GOLDEN
         j = i + _below(z, n - i) if size < n else i
-        features[i], features[j] = features[j], features[i]
-        place = i
-        while place > 0 and drawn[place - 1] > features[i]:
+        choices[i], choices[j] = choices[j], choices[i]
+        place = n_fixed + i
+        while place > 0 and drawn[place - 1] > choices[i]:
             drawn[place] = drawn[place - 1]
             place -= 1
-        drawn[place] = features[i]
+        drawn[place] = choices[i]
     for i in range(size - 1, -1, -1):  # all swaps undone, the last one first
         j = i + _below(z, n - i) if size < n else i
-        features[i], features[j] = features[j], features[i]
+        choices[i], choices[j] = choices[j], choices[i]
         z -= _GOLDEN
 
 
@@ -118,6 +149,17 @@ def count_examples(max_samples: int | float | None, n: int, replace: bool) -> in
     if isinstance(max_samples, Integral):
         return int(max_samples) if replace else min(int(max_samples), n)
     return max(1, round(max_samples * n))
+
+
+def count_labels(max_labels: str | int | float | None, n_labels: int) -> int:
+    """How many labels a rule may be about; 0 for each in turn."""
+    if max_labels is None:
+        return n_labels
+    if isinstance(max_labels, str):  # "round-robin"
+        return 0
+    if isinstance(max_labels, Integral):
+        return min(int(max_labels), n_labels)
+    return max(1, round(max_labels * n_labels))
 
 
 def count_features(max_features: str | int | float | None, n_features: int) -> int:

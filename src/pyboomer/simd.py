@@ -70,6 +70,21 @@ def _store(typing_context: Any, array: Any, position: Any, vector: Any) -> Any: 
 
 
 @intrinsic
+def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
+    """Ask for the cache line of a number that will soon be needed."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        pointer = builder.bitcast(_pointer(context, builder, signature.args[0], args[0], args[1]), byte)
+        function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        fetch = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
+        builder.call(fetch, [pointer, *(ir.Constant(word, flag) for flag in (0, 3, 1))])  # read, keep it, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic
 def _splat(typing_context: Any, value: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         one = builder.insert_element(ir.Constant(_DOUBLES, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
@@ -197,6 +212,9 @@ if config.DISABLE_JIT:
     def store(array: Any, position: int, vector: Any) -> None:
         array.reshape(-1)[position : position + LANES] = vector
 
+    def prefetch(array: Any, position: int) -> None:
+        """Nothing to do: there is no waiting for memory that would be felt."""
+
     def splat(value: float) -> Any:
         return np.full(LANES, value)
 
@@ -221,7 +239,7 @@ if config.DISABLE_JIT:
         return np.uint64(sum(int(bit) << i for i, bit in enumerate(bits)))
 
 else:
-    load, store, splat = _load, _store, _splat
+    load, store, prefetch, splat = _load, _store, _prefetch, _splat
     total, largest, larger, where_above = _total, _largest, _larger, _where_above
     power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros
     at_most, equal = _comparison("<="), _comparison("==")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pyboomer.kernel import kernel
 from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic, squared_error
-from pyboomer.simd import LANES, exp, larger, largest, load, splat, store, total, where_above
+from pyboomer.simd import LANES, exp, larger, largest, load, prefetch, splat, store, total, where_above
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -32,6 +32,8 @@ Signs = NDArray[np.int8]
 
 DIAGONAL, OUTER_GRADIENT, OUTER, DENSE = range(4)
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
+CACHE = 2**18  # numbers that fit the second-level cache
+AHEAD = 8  # examples between asking for what memory holds of one and needing it
 LABEL_WISE, EXAMPLE_WISE, SQUARED, USER_DEFINED = range(4)  # which compiled update serves the loss
 
 
@@ -120,9 +122,17 @@ def update_statistics(
     weighted = weight.shape[0] > 0
     width = scores.shape[1]
     size = statistics.shape[1]
+    far = statistics.shape[0] * size > CACHE
     zero = splat(0.0)
     for r in range(rows.shape[0]):
         n = rows[r]
+        if far:
+            soon = rows[min(r + AHEAD, rows.shape[0] - 1)]
+            prefetch(Y, soon * width + first)
+            for k in range(first, last, LANES):
+                prefetch(scores, soon * width + k)
+                prefetch(statistics, soon * size + k)
+                prefetch(statistics, soon * size + width + k)
         if update == LABEL_WISE:
             for k in range(first, last, LANES):
                 y = load(Y, n * width + k)
@@ -159,67 +169,119 @@ def update_statistics(
                 store(statistics, n * size + width + k, p * (1.0 - p) if layout == DIAGONAL else p)
 
 
+@kernel
+def take_labels(layout: int, n_labels: int, statistics: Array, labels: NDArray[np.int64], taken: Array) -> None:
+    """Copy the statistics of some of the labels, in ascending order: of the Hessian, their rows and columns remain."""
+    m = labels.shape[0]
+    width, new_width = pad(n_labels), pad(m)
+    n_sections = 1 if layout == DENSE else statistics.shape[1] // width
+    for n in range(statistics.shape[0]):
+        for s in range(taken.shape[1]):
+            taken[n, s] = 0.0
+        for section in range(n_sections):
+            for i in range(m):
+                taken[n, section * new_width + i] = statistics[n, section * width + labels[i]]
+        if layout == DENSE:
+            position = new_width
+            for i in range(m):
+                start = width + labels[i] * (labels[i] + 1) // 2
+                for j in range(i + 1):
+                    taken[n, position + j] = statistics[n, start + labels[j]]
+                position += i + 1
+
+
 @kernel(error_model="numpy")
 def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
     """Add a rule's head to the scores of the examples it covers; labels `first` to `last` - 1, whole vectors."""
     width = scores.shape[1]
-    for k in range(first, last, LANES):
-        change = load(head, k)
-        for r in range(rows.shape[0]):
-            position = rows[r] * width + k
-            store(scores, position, load(scores, position) + change)
+    for begin in range(0, rows.shape[0], BLOCK):
+        end = min(begin + BLOCK, rows.shape[0])
+        for k in range(first, last, LANES):
+            change = load(head, k)
+            for r in range(begin, end):
+                position = rows[r] * width + k
+                store(scores, position, load(scores, position) + change)
 
 
 @kernel(error_model="numpy")
-def sum_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
-    """Sum the statistics of the covered examples (Alg. 2, line 1); returns the sum of their weights."""
+def sum_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Array) -> float:
+    """Sum the statistics of the covered examples (Alg. 2, line 1) from column `first` on, as many as `sums` has.
+
+    Returns the sum of the weights.
+    """
     for s in range(sums.shape[0]):
         sums[s] = 0.0
-    return add_rows(statistics, rows, weights, sums)
+    return add_rows(statistics, first, rows, weights, sums)
 
 
 @kernel(error_model="numpy")
-def add_rows(statistics: Array, rows: Rows, weights: Array, sums: Array) -> float:
-    """Add the statistics of some examples to sums; returns the sum of their weights."""
-    size = sums.shape[0]
-    for s in range(0, size, 2 * LANES):  # two vectors at a time; an odd last one is done twice
-        other = s + LANES if s + LANES < size else s
-        first = load(sums, s)
-        second = load(sums, other)
+def add_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Array) -> float:
+    """Add the statistics of some examples to sums, see `sum_rows`; returns the sum of their weights."""
+    size = statistics.shape[1]
+    for s in range(0, sums.shape[0], 2 * LANES):  # two vectors at a time; an odd last one is done twice
+        other = s + LANES if s + LANES < sums.shape[0] else s
+        one = load(sums, s)
+        two = load(sums, other)
         for r in range(rows.shape[0]):
             n = rows[r]
-            first = first + weights[n] * load(statistics, n * size + s)
-            second = second + weights[n] * load(statistics, n * size + other)
-        store(sums, s, first)
-        store(sums, other, second)
+            one = one + weights[n] * load(statistics, n * size + first + s)
+            two = two + weights[n] * load(statistics, n * size + first + other)
+        store(sums, s, one)
+        store(sums, other, two)
     weight = 0.0
     for r in range(rows.shape[0]):
         weight += weights[rows[r]]
     return weight
 
 
+@kernel
+def sum_label(statistics: Array, label: int, rows: Rows, weights: Array) -> tuple[float, float, float]:
+    """Sum gradient and curvature of one label, in layout `DIAGONAL`, and the weights of the covered examples."""
+    width = statistics.shape[1] // 2
+    g, h, weight = 0.0, 0.0, 0.0
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        g += weights[n] * statistics[n, label]
+        h += weights[n] * statistics[n, width + label]
+        weight += weights[n]
+    return g, h, weight
+
+
 @kernel(error_model="numpy")
-def sum_hessians(layout: int, n_labels: int, statistics: Array, rows: Rows, weights: Array, A: Array) -> None:
-    """Sum the Hessians diag(a_n) - b_n b_n^T of the covered examples: the lower triangle, in rows of whole vectors."""
+def sum_hessians(layout: int, first: int, statistics: Array, rows: Rows, weights: Array, A: Array) -> None:
+    """Sum the Hessians diag(a_n) - b_n b_n^T of the covered examples: the lower triangle, in rows of whole vectors.
+
+    `A` receives the rows of the labels from `first` on, an even one; two at a time, an odd last one twice.
+    """
     size = statistics.shape[1]
-    width = pad(n_labels)
+    width = A.shape[1]
     section = 2 * width if layout == OUTER else 0
+    last = first + A.shape[0] - 1
     A[:] = 0.0
     for begin in range(0, rows.shape[0], BLOCK):  # examples that stay in the cache while all labels are paired
         end = min(begin + BLOCK, rows.shape[0])
-        for i in range(n_labels):
+        for i in range(first, last + 1, 2):
+            k = min(i + 1, last)
+            row, next_row = (i - first) * width, (k - first) * width
             for j in range(0, i + 1, 2 * LANES):
                 other = j + LANES if j + LANES <= i else j
-                first = load(A, i * width + j)
-                second = load(A, i * width + other)
+                ij, io = load(A, row + j), load(A, row + other)
+                kj, ko = load(A, next_row + j), load(A, next_row + other)
                 for r in range(begin, end):
                     start = rows[r] * size + section
-                    b = weights[rows[r]] * statistics[rows[r], section + i]
-                    first = first - b * load(statistics, start + j)
-                    second = second - b * load(statistics, start + other)
-                store(A, i * width + j, first)
-                store(A, i * width + other, second)
-            diagonal = 0.0
+                    b_i = weights[rows[r]] * statistics[rows[r], section + i]
+                    b_k = weights[rows[r]] * statistics[rows[r], section + k]
+                    one, two = load(statistics, start + j), load(statistics, start + other)
+                    ij, io = ij - b_i * one, io - b_i * two
+                    kj, ko = kj - b_k * one, ko - b_k * two
+                store(A, row + j, ij)
+                store(A, row + other, io)
+                store(A, next_row + j, kj)
+                store(A, next_row + other, ko)
+            a_i, a_k = 0.0, 0.0
             for r in range(begin, end):
-                diagonal += weights[rows[r]] * statistics[rows[r], width + i]
-            A[i, i] += diagonal
+                a_i += weights[rows[r]] * statistics[rows[r], width + i]
+                a_k += weights[rows[r]] * statistics[rows[r], width + k]
+            A[i - first, i] += a_i
+            if k > i:
+                A[k - first, k] += a_k

@@ -16,18 +16,17 @@ from pyboomer.heads import TIE
 from pyboomer.kernel import kernel
 from pyboomer.rating import (
     RATE_BOUND,
-    RATE_EXACT,
     RATE_SINGLE,
     Settings,
     Workspace,
     add_example,
-    rate_by_solving,
+    is_rated_by_sums,
+    rate_by_sums,
     rate_labels,
     rate_one_label,
     turn_into_bounds,
 )
 from pyboomer.simd import LANES, load, store
-from pyboomer.statistics import OUTER
 
 Array = NDArray[np.float64]
 
@@ -62,7 +61,7 @@ def _pick(
 ) -> tuple[float, int, bool]:
     """The first condition among the best that beat `best`: its gain, its run (-1: there is none), whether negated."""
     inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
-    if settings.rating == RATE_BOUND and settings.layout != OUTER:
+    if settings.rating == RATE_BOUND and not is_rated_by_sums(settings):
         turn_into_bounds(n_runs, total_weight, inside, outside, weight)
     best_run = -1
     best_negated = False
@@ -86,6 +85,7 @@ def _rate_runs(
     ends: NDArray[np.int32],
     statistics: Array,
     weights: Array,
+    masses: Array,
     label: int,
     totals: Array,
     total_weight: float,
@@ -98,16 +98,28 @@ def _rate_runs(
     """Rate the runs by sums of rows of statistics: of examples or bins, about all labels or one."""
     if label >= 0:
         rate_one_label(
-            restart, examples, ends, statistics, weights, totals[0], totals[1], settings.l2, inside, outside, weight
+            restart,
+            examples,
+            ends,
+            statistics,
+            weights,
+            totals[0],
+            totals[1],
+            settings.l1,
+            settings.l2,
+            inside,
+            outside,
+            weight,
         )
-    elif settings.rating == RATE_EXACT or settings.layout == OUTER:
-        rate_by_solving(
+    elif is_rated_by_sums(settings):
+        rate_by_sums(
             settings,
             restart,
             examples,
             ends,
             statistics,
             weights,
+            masses,
             totals,
             total_weight,
             inside,
@@ -193,6 +205,7 @@ def sweep_column(
             ends[end : end + last - first],
             own,
             weights,
+            weights,
             label,
             totals,
             total_weight,
@@ -244,20 +257,23 @@ def sum_bins(
     features: NDArray[np.int64],
     rows: NDArray[np.int32],
     statistics: Array,
+    first: int,
     weights: Array,
     label: int,
     workspace: Workspace,
 ) -> None:
     """Sum the statistics of the covered examples over the bins of each drawn feature.
 
+    All columns from `first` on that `workspace.bins` has room for, or those of the one label of a single-label head.
     Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features.
     """
     bins, bin_weight, pair = workspace.bins, workspace.bin_weight, workspace.pair
     size = statistics.shape[1]
+    width = bins.shape[2]
     for i in range(features.shape[0]):
         for b in range(256):
             bin_weight[i, b] = 0.0
-            for s in range(2 if label >= 0 else size):
+            for s in range(2 if label >= 0 else width):
                 bins[i, b, s] = 0.0
     for start in range(0, rows.shape[0], BLOCK):
         end = min(start + BLOCK, rows.shape[0])
@@ -272,9 +288,9 @@ def sum_bins(
                     bins[i, code, 0] += weight * pair[n, 0]
                     bins[i, code, 1] += weight * pair[n, 1]
                 else:
-                    target = (i * 256 + code) * size
-                    for s in range(0, size, LANES):
-                        store(bins, target + s, load(bins, target + s) + weight * load(statistics, n * size + s))
+                    source, target = n * size + first, (i * 256 + code) * width
+                    for s in range(0, width, LANES):
+                        store(bins, target + s, load(bins, target + s) + weight * load(statistics, source + s))
 
 
 @kernel
@@ -305,6 +321,7 @@ def sweep_bins(
         workspace.ends[:n_runs],
         bins,
         workspace.ones,
+        bin_weight,
         label,
         sums,
         total_weight,

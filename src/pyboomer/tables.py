@@ -130,8 +130,8 @@ def _check_finite(matrix: Matrix, names: tuple[str, ...]) -> None:
 
 def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Sequence[Column]) -> NDArray[np.bool_]:
     """Which features are nominal, as a mask; only a DataFrame has columns that tell."""
-    mask = np.zeros(len(names), dtype=bool)
     if categorical_features is None or isinstance(categorical_features, str):
+        mask = np.zeros(len(names), dtype=bool)
         if categorical_features not in (None, "from_dtype"):
             raise ValueError(
                 'categorical_features must be None, "from_dtype", a mask, indices or names, '
@@ -142,24 +142,30 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Se
                 column.kind == OBJECTS and (categorical_features == "from_dtype" or _holds_text(column))
             )
         return mask
-    chosen = np.asarray(categorical_features)
+    return find_features("categorical_features", categorical_features, names)
+
+
+def find_features(parameter: str, choice: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    """A choice of features, by a mask, indices or names, as a mask; None chooses none."""
+    mask = np.zeros(len(names), dtype=bool)
+    chosen = np.asarray(() if choice is None else choice)
     if chosen.size == 0:
         return mask
     if chosen.ndim != 1:
-        raise ValueError(f"categorical_features must be one-dimensional, got {chosen.ndim} dimensions")
+        raise ValueError(f"{parameter} must be one-dimensional, got {chosen.ndim} dimensions")
     if chosen.dtype.kind == "b":
         if len(chosen) != len(names):
-            raise ValueError(f"categorical_features is a mask of length {len(chosen)}, but X has {len(names)} features")
+            raise ValueError(f"{parameter} is a mask of length {len(chosen)}, but X has {len(names)} features")
         return chosen.copy()
     if chosen.dtype.kind in "iu":
-        if chosen.min() < 0 or chosen.max() >= len(names):
-            bad = chosen[(chosen < 0) | (chosen >= len(names))][0]
-            raise ValueError(f"categorical_features has index {bad}, but X has {len(names)} features")
+        if chosen.min() < -len(names) or chosen.max() >= len(names):
+            bad = chosen[(chosen < -len(names)) | (chosen >= len(names))][0]
+            raise ValueError(f"{parameter} has index {bad}, but X has {len(names)} features")
         mask[chosen] = True
         return mask
     for name in chosen.tolist():
         if name not in names:
-            raise ValueError(f"categorical_features has {name!r}, which is no column of X")
+            raise ValueError(f"{parameter} has {name!r}, which is no column of X")
         mask[names.index(name)] = True
     return mask
 

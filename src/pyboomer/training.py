@@ -21,10 +21,11 @@ from pyboomer.features import Columns, sort_columns
 from pyboomer.interrupt import DeferredInterrupt
 from pyboomer.losses import Loss, find_loss
 from pyboomer.prediction import add_scores
+from pyboomer.rounding import round_thresholds
 from pyboomer.rules import RuleEnsemble, join_rules
-from pyboomer.sampling import NO_STRATA, count_examples, count_features
+from pyboomer.sampling import NO_STRATA, count_examples, count_features, count_labels
 from pyboomer.stopping import Validation
-from pyboomer.tables import Table
+from pyboomer.tables import Table, find_features
 from pyboomer.threads import spread_learning
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def train(
     bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins, n_threads)
     columns = sort_columns(matrix, table.categories) if bins is None else bins.columns
     scale = model._find_scale(examples.Y)
-    booster = _make_booster(model, columns, examples, scale, past, seed)
+    fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, table.names))
+    booster = _make_booster(model, columns, fixed, examples, scale, past, seed)
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
@@ -106,11 +108,18 @@ def train(
             failure = error
     if booster.chunks:
         take_rules()
-    return Trained(join_rules(learned), compute_loss(), failure)
+    rules = round_thresholds(join_rules(learned), columns, matrix)
+    return Trained(rules, compute_loss(), failure)
 
 
 def _make_booster(
-    model: "RuleEstimator", columns: Columns, examples: Examples, scale: float, past: RuleEnsemble | None, seed: int
+    model: "RuleEstimator",
+    columns: Columns,
+    fixed: NDArray[np.int64],
+    examples: Examples,
+    scale: float,
+    past: RuleEnsemble | None,
+    seed: int,
 ) -> Booster:
     def replay(scores: Array) -> None:
         assert past is not None
@@ -130,10 +139,13 @@ def _make_booster(
         head=model.head,
         search=model._search(),
         learning_rate=model.learning_rate,
+        l1=model.l1,
         l2=model.l2,
         n_samples=count_examples(model.max_samples, len(Y), put_back) if model.bootstrap else 0,
         strata=NO_STRATA if put_back else model._find_strata(examples.Y),
-        n_drawn_features=count_features(model.max_features, model.n_features_in_),
+        n_drawn_labels=count_labels(model.max_labels, Y.shape[1]),
+        n_drawn_features=count_features(model.max_features, model.n_features_in_ - len(fixed)),
+        fixed_features=fixed,
         max_conditions=model.max_conditions,
         min_coverage=model.min_coverage if model.min_coverage > 1 else 0.0,  # weights may add up to less than 1
         seed=seed,

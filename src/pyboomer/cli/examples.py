@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyboomer.cli.options import NAMES_HELP
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -183,11 +185,14 @@ def make_model(examples: Examples, parameters: Mapping[str, Any], progress: bool
     """Construct the classifier for these examples."""
     from pyboomer.classifier import BoomerClassifier
 
-    names = match_names(
-        parameters["categorical_features"] or (), examples.feature_names, "--categorical-features", "feature"
-    )
-    nominal = sorted({*examples.nominal, *map(examples.feature_names.index, names)})
-    return BoomerClassifier(**{**parameters, "categorical_features": nominal or None}, verbose=int(progress))
+    chosen = {}
+    for name in NAMES_HELP:
+        option = "--" + name.replace("_", "-")
+        names = match_names(parameters[name] or (), examples.feature_names, option, "feature")
+        chosen[name] = [examples.feature_names.index(feature) for feature in names]
+    chosen["categorical_features"] = sorted({*examples.nominal, *chosen["categorical_features"]})
+    choices = {name: features or None for name, features in chosen.items()}
+    return BoomerClassifier(**{**parameters, **choices}, verbose=int(progress))
 
 
 def fit_model(model: BoomerClassifier, examples: Examples) -> BoomerClassifier:

@@ -19,7 +19,11 @@ NOT_OPTIONS = {
 PREDICTING = ("decode", "n_jobs")  # what can still be chosen for a model that is already learned
 
 _WORDS: dict[str, Any] = {"none": None, "true": True, "false": False}
-_NAMES_HELP = "Names of columns that are nominal although they hold numbers (comma separated, patterns allowed)."
+_NAMES = "(comma separated, patterns allowed)"
+NAMES_HELP = {
+    "categorical_features": f"Names of columns that are nominal although they hold numbers {_NAMES}.",
+    "fixed_features": f"Names of columns that every refinement considers, besides those drawn {_NAMES}.",
+}
 
 
 class TableValue(click.ParamType):
@@ -58,8 +62,8 @@ def make_option(parameter: Parameter) -> click.Option:
     if isinstance(parameter.default, bool):
         on_off = f"{flag}/--no-{flag[2:]}"
         return click.Option([on_off], default=parameter.default, show_default=True, help=parameter.meaning)
-    if parameter.name == "categorical_features":
-        return click.Option([flag], multiple=True, metavar="NAMES", help=_NAMES_HELP)
+    if parameter.name in NAMES_HELP:
+        return click.Option([flag], multiple=True, metavar="NAMES", help=NAMES_HELP[parameter.name])
     words = re.findall(r'"([^"]+)"', parameter.allowed)
     kind = "INTEGER" if "whole number" in parameter.allowed else "NUMBER"
     if words:

@@ -1,1 +1,1 @@
-"""Looking at a fitted model: explanations, importances, pictures and a page."""
+"""Looking at a model: explanations, importances, dependencies, curves, and pictures of them."""

@@ -1,0 +1,121 @@
+"""A training curve shows how a model gets better with its rules: measures of its first 1, 2, ... rules, on some data.
+
+Nothing is fitted again: the scores of the first rules are those of the model as it was when it had no more. So the
+number of rules can be chosen afterwards, by any measure.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pyboomer.explore.measure import is_classifier, make_measure, read_judged
+from pyboomer.rules import import_pandas
+
+if TYPE_CHECKING:
+    from pyboomer.estimator import RuleEstimator
+
+Array = NDArray[np.float64]
+
+TRAIN, TEST = "train", "held out"
+POINTS = 60  # of a curve, by default; denser where there are few rules
+OF_LABELS = ("loss", "hamming_loss", "subset_zero_one_loss", "example_f1")
+OF_TARGETS = ("loss", "r2")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingCurve:
+    """Measures of a model's first rules.
+
+    Attributes
+    ----------
+    n_rules : array of shape (P,)
+        The numbers of rules at which the model was measured, ascending.
+    values : mapping from str to mapping from str to array of shape (P,)
+        For each data set, "train" and "held out", the values of each measure.
+    larger_is_better : mapping from str to bool
+    """
+
+    n_rules: NDArray[np.int64]
+    values: Mapping[str, Mapping[str, Array]]
+    larger_is_better: Mapping[str, bool]
+
+    def __repr__(self) -> str:
+        return f"<TrainingCurve of {', '.join(self.larger_is_better)}: 1 to {self.n_rules[-1]} rules>"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a row per number of rules, a column per data set and measure."""
+        pd = import_pandas("to_frame")
+        columns = {(data, name): own for data, measures in self.values.items() for name, own in measures.items()}
+        return pd.DataFrame(columns, index=pd.Index(self.n_rules, name="n_rules"))
+
+    def find_best(self, measure: str = "loss") -> int:
+        """The least number of rules with which a measure is best, on the held-out data if there are any."""
+        if measure not in self.larger_is_better:
+            raise ValueError(f"the curve has no {measure!r}, only {', '.join(self.larger_is_better)}")
+        values = self.values[TEST if TEST in self.values else TRAIN][measure]
+        return int(self.n_rules[np.argmax(values) if self.larger_is_better[measure] else np.argmin(values)])
+
+
+def training_curve(
+    model: "RuleEstimator",
+    X: Any,
+    y: Any,
+    X_test: Any = None,
+    y_test: Any = None,
+    *,
+    measures: Sequence[Any] | None = None,
+    at: Iterable[int] | None = None,
+) -> TrainingCurve:
+    """Measure the first rules of a fitted model on training data and, if given, on held-out data.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X, y : examples, usually those of the training
+    X_test, y_test : held-out examples, optional
+    measures : list of str or scorers, optional
+        "loss", names in `pyboomer.metrics.METRICS`, scorers of scikit-learn or their names. By default the loss and the
+        losses of the paper, Hamming and subset 0/1, with F1; of a regressor, the loss and R^2.
+    at : list of int, optional
+        The numbers of rules at which to measure, ascending; by default some 60, more of them where there are few rules.
+    """
+    check_is_fitted(model, "rules_")
+    if (X_test is None) != (y_test is None):
+        raise ValueError("X_test and y_test must be given together")
+    chosen = list(measures) if measures is not None else list(OF_LABELS if is_classifier(model) else OF_TARGETS)
+    if not chosen:
+        raise ValueError("measures must name at least one measure")
+    counts = _choose_counts(len(model.rules_)) if at is None else list(at)
+    if not counts:
+        raise ValueError("at must have at least one number of rules")
+    values: dict[str, Mapping[str, Array]] = {}
+    for name, data in {TRAIN: (X, y)}.items() if X_test is None else {TRAIN: (X, y), TEST: (X_test, y_test)}.items():
+        examples = read_judged(model, *data)
+        judges = [make_measure(model, measure, examples) for measure in chosen]
+        if len({judge.name for judge in judges}) < len(judges):
+            raise ValueError(f"measures must differ, got {', '.join(judge.name for judge in judges)}")
+        # the examples are read already: those that do not count are left out
+        stages = model._accumulate(model.rules_, examples.matrix, _check_counts(counts, len(model.rules_)))
+        points = np.array([[judge.rate(scores) for judge in judges] for scores in stages])
+        values[name] = MappingProxyType({judge.name: points[:, i] for i, judge in enumerate(judges)})
+        larger = {judge.name: judge.larger_is_better for judge in judges}
+    return TrainingCurve(np.array(counts, dtype=np.int64), MappingProxyType(values), MappingProxyType(larger))
+
+
+def _choose_counts(n_rules: int) -> list[int]:
+    if n_rules <= POINTS:
+        return list(range(1, n_rules + 1))
+    return np.unique(np.geomspace(1, n_rules, POINTS).round().astype(int)).tolist()
+
+
+def _check_counts(counts: list[int], n_rules: int) -> list[int]:
+    whole = all(isinstance(n, int | np.integer) for n in counts)
+    if not whole or any(a >= b for a, b in pairwise([0, *counts, n_rules + 1])):
+        raise ValueError(f"at must ascend from 1 to at most {n_rules}, the number of rules; got {counts}")
+    return [int(n) for n in counts]

@@ -1,0 +1,270 @@
+"""An explanation says why a model predicts what it does for an example: the rules that cover it and what each adds.
+
+The scores of an example are the sums of the heads of these rules, the default rule among them, and of nothing else; so
+their contributions add up to `decision_function`. Besides, an explanation has the label vector that came second, with
+the rules that separate the two, and the smallest change of one feature that would change the prediction.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.explore.change import Change, find_change, list_demands, read_rows
+from pyboomer.explore.outcome import describe_outcome, make_decide, name_classes
+from pyboomer.explore.runnerup import RunnerUp, find_runner_up
+from pyboomer.prediction import find_covered
+from pyboomer.rules import Rule, RuleEnsemble, import_pandas
+from pyboomer.ruletext import (
+    describe_head,
+    format_count,
+    format_score,
+    render_body,
+    render_score,
+    render_scores,
+    render_table,
+)
+
+if TYPE_CHECKING:
+    from pyboomer.estimator import RuleEstimator
+
+Array = NDArray[np.float64]
+Vector = NDArray[np.uint8]
+
+SHOWN = 5  # rules in a text
+SHOWN_IN_HTML = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Why a model predicts what it does for one example; print it, show it in a notebook, or see `to_frame`.
+
+    Attributes
+    ----------
+    example : int
+        The row of X.
+    rules : RuleEnsemble
+        The rules that cover the example; `rules.order` has their numbers in the model.
+    scores : array of shape (K,)
+        The scores of the labels: the sums of the columns of `contributions`.
+    prediction : array of shape (K,), or None
+        The label vector predicted; None for a regressor, whose scores are the prediction.
+    runner_up : RunnerUp or None
+        The label vector that came second, if there is another one.
+    change : Change or None
+        The smallest change of one feature that would change the prediction, if there is one.
+    searched : bool
+        Whether such a change was looked for.
+    n_rules : int
+        How many rules the model has.
+    classes : tuple of str, or None
+        What the two outcomes are called, if one score stands for two classes.
+    """
+
+    example: int
+    rules: RuleEnsemble
+    scores: Array
+    prediction: Vector | None
+    runner_up: RunnerUp | None
+    change: Change | None
+    searched: bool
+    n_rules: int
+    classes: tuple[str, ...] | None = None
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The names of the labels, or targets."""
+        return self.rules.label_names
+
+    @property
+    def contributions(self) -> Array:
+        """What each of the rules adds to each score, shape (rules, K)."""
+        return self.rules.head_matrix()
+
+    @property
+    def pushes(self) -> Array:
+        """How far each of the rules pushes towards the winner and away from the runner-up, in scores.
+
+        That is what it adds to the scores of the labels that only the winner has, less what it adds to those that only
+        the runner-up has. Without a runner-up, zeros.
+        """
+        if self.prediction is None or self.runner_up is None:
+            return np.zeros(len(self.rules))
+        return self.contributions @ (self.prediction.astype(np.float64) - self.runner_up.vector)
+
+    def to_frame(self) -> Any:
+        """The contributions as a pandas DataFrame: a row per rule, a column per label; its sum has the scores."""
+        pd = import_pandas("to_frame")
+        bodies = [_describe_body(rule) for rule in self.rules]
+        index = pd.MultiIndex.from_arrays([self.rules.order.copy(), bodies], names=["rule", "body"])
+        return pd.DataFrame(self.contributions, index=index, columns=list(self.label_names))
+
+    def __repr__(self) -> str:
+        return f"<Explanation of example {self.example}: {self._outcome()}>"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _outcome(self) -> str:
+        if self.prediction is None:
+            return ", ".join(f"{name} {score:.4g}" for name, score in zip(self.label_names, self.scores, strict=True))
+        return self.describe(self.prediction)
+
+    def describe(self, vector: Vector) -> str:
+        """The labels of a vector by name, or the class."""
+        return describe_outcome(vector, self.label_names, self.classes)
+
+    # --- Text ---------------------------------------------------------------------------------------------------------
+
+    def to_text(self, max_rules: int = SHOWN, max_labels: int | None = 8) -> str:
+        """Describe the explanation.
+
+        Of the rules, those that add, or separate, most are shown; of more than `max_labels` labels, those of the
+        winner and the runner-up and then those with the highest scores.
+        """
+        adds = self._select_labels(max_labels)
+        shown, hidden = _split(np.abs(self.contributions[:, adds]).sum(axis=1), max_rules)
+        lines = [
+            f"Example {self.example}: {self._outcome()}",
+            f"scores: {self._describe_scores(self.scores, adds)}",
+            f"It is covered by {self._count()}; those that add most:",
+            *self._list(
+                shown,
+                [
+                    f"{_describe_body(rule)}: {self._describe_scores(added, adds)}"
+                    for rule, added in zip(self.rules[shown], self.contributions[shown], strict=True)
+                ],
+            ),
+        ]
+        if len(hidden):
+            total = self._describe_scores(self.contributions[hidden].sum(axis=0), adds)
+            lines.append(f"... and {format_count(len(hidden), 'more rule')}: {total}")
+        if self.runner_up is not None:
+            pushes = self.pushes
+            most, _ = _split(np.abs(pushes), max_rules)
+            lines += [f"Runner-up: {self._margin()}", "Rules that separate the two, + for the winner:"]
+            lines += self._list(most, [f"{_describe_body(self.rules[i])}: {format_score(pushes[i])}" for i in most])
+        return "\n".join([*lines, *([self._change()] if self.searched else [])])
+
+    def _select_labels(self, max_labels: int | None) -> NDArray[np.int64]:
+        K = len(self.scores)
+        if max_labels is None or max_labels >= K:
+            return np.arange(K)
+        first = np.zeros(K, dtype=bool)
+        if self.prediction is not None:
+            first = self.prediction == 1
+            if self.runner_up is not None:
+                first = first | (self.runner_up.vector == 1)
+        return np.sort(np.lexsort((-self.scores, ~first))[:max_labels])
+
+    def _describe_scores(self, scores: Array, labels: NDArray[np.int64]) -> str:
+        names = [self.label_names[k] for k in labels]
+        hidden = np.count_nonzero(np.delete(scores, labels))
+        return describe_head(names, scores[labels].tolist(), None) + (f" (+{hidden} more)" if hidden else "")
+
+    def _count(self) -> str:
+        return f"{len(self.rules)} of {format_count(self.n_rules, 'rule')}"
+
+    def _list(self, chosen: NDArray[np.int64], texts: Sequence[str]) -> Iterator[str]:
+        return (f"{number:>6}  {text}" for number, text in zip(self.rules.order[chosen].tolist(), texts, strict=True))
+
+    def _margin(self) -> str:
+        assert self.runner_up is not None
+        measure, margin = self.runner_up.measure, self.runner_up.margin
+        worse = f"larger by {margin:.3g}" if measure == "loss" else f"{margin:.3g} behind"
+        return f"{self.describe(self.runner_up.vector)} ({measure} {worse})"
+
+    def _change(self) -> str:
+        if self.change is None:
+            return "No change of a single feature changes the prediction."
+        return f"Smallest change: {self.change} the prediction would be {self.describe(self.change.prediction)}"
+
+    # --- HTML ---------------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        adds = self._select_labels(8)
+        shown, hidden = _split(np.abs(self.contributions[:, adds]).sum(axis=1), SHOWN_IN_HTML)
+        rows = [
+            (str(number), render_body(rule), self._render_scores(added, adds))
+            for number, rule, added in zip(
+                self.rules.order[shown], self.rules[shown], self.contributions[shown], strict=True
+            )
+        ]
+        if len(hidden):
+            rest = self._render_scores(self.contributions[hidden].sum(axis=0), adds)
+            rows.append(("", f"<em>{format_count(len(hidden), 'more rule')}</em>", rest))
+        parts = [
+            f"<p><strong>Example {self.example}: {escape(self._outcome())}</strong></p>",
+            f"<p>Scores: {self._render_scores(self.scores, adds)}</p>",
+            f"<p>It is covered by {self._count()}; those that add most:</p>",
+            render_table(("rule", "if", "it adds"), rows, n_numbers=1),
+        ]
+        if self.runner_up is not None:
+            pushes = self.pushes
+            most, _ = _split(np.abs(pushes), SHOWN)
+            rows = [(str(self.rules.order[i]), render_score(pushes[i]), render_body(self.rules[i])) for i in most]
+            parts.append(f"<p>Runner-up: {escape(self._margin())}. Rules that separate the two, + for the winner:</p>")
+            parts.append(render_table(("rule", "push", "if"), rows, n_numbers=2))
+        return "".join([*parts, *([f"<p>{escape(self._change())}</p>"] if self.searched else [])])
+
+    def _render_scores(self, scores: Array, labels: NDArray[np.int64]) -> str:
+        return render_scores([self.label_names[k] for k in labels], scores[labels].tolist(), None)
+
+
+def _describe_body(rule: Rule) -> str:
+    return rule.body_text() or "(always)"
+
+
+def _split(weight: Array, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rules of largest weight and the others, both in their order."""
+    order = np.argsort(-weight, kind="stable")
+    return np.sort(order[:most]), np.sort(order[most:])
+
+
+def explain_examples(
+    model: "RuleEstimator", X: Any, decode: Any = None, change: bool = True
+) -> tuple[Explanation, ...]:
+    """Explain the prediction for each row of X; see `BoomerClassifier.explain`."""
+    scores = model._last_scores(X)
+    matrix, rules = model._read_table(X), model.rules_
+    covering = [rules[own] for own in _list_covering(rules, matrix)]
+    scores.flags.writeable = False
+    if not hasattr(model, "label_vectors_"):  # a regressor
+        nothing = None, None, None, False, len(rules)
+        return tuple(Explanation(n, own, scores[n], *nothing) for n, own in enumerate(covering))
+    classifier: Any = model
+    decide, classes = make_decide(classifier, decode), name_classes(classifier)
+    winners = decide(scores)
+    winners.flags.writeable = False
+    changes: list[Change | None] = [None] * len(scores)
+    if change:
+        demands, heads = list_demands(rules), rules.head_matrix()
+        cases = zip(read_rows(matrix, rules), scores, winners, strict=True)
+        changes = [find_change(rules, demands, heads, *case, decide) for case in cases]
+    return tuple(
+        Explanation(
+            n,
+            own,
+            scores[n],
+            winners[n],
+            find_runner_up(classifier, scores[n], winners[n], decode),
+            changes[n],
+            change,
+            len(rules),
+            classes,
+        )
+        for n, own in enumerate(covering)
+    )
+
+
+def _list_covering(rules: RuleEnsemble, matrix: Any) -> Iterator[NDArray[np.int64]]:
+    """The rules that cover each example."""
+    rows = list(find_covered(rules, matrix))
+    rule = np.repeat(np.arange(len(rows)), [len(covered) for covered in rows])
+    example = np.concatenate(rows) if rows else np.empty(0, dtype=np.int32)
+    order = np.argsort(example, kind="stable")
+    ends = np.cumsum(np.bincount(example, minlength=matrix.shape[0]))
+    return iter(np.split(rule[order], ends[:-1]))

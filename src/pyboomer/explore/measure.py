@@ -1,0 +1,98 @@
+"""A measure says how good or bad a model is on some examples, given their scores.
+
+It is ``"loss"``, the mean of the loss that was minimised; one of `pyboomer.metrics.METRICS`; or a scorer of
+scikit-learn, or its name. All but the loss want examples of which all labels are known, and look at these alone.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.examples import Examples, read_examples
+from pyboomer.explore.outcome import make_decide
+from pyboomer.losses import find_loss
+from pyboomer.metrics import METRICS
+from pyboomer.stopping import Stage
+
+if TYPE_CHECKING:
+    from pyboomer.estimator import RuleEstimator
+
+Array = NDArray[np.float64]
+
+
+class Measure(NamedTuple):
+    """A measure, ready to rate the scores of certain examples."""
+
+    name: str
+    larger_is_better: bool
+    rate: Callable[[Array], float]
+
+
+def read_judged(model: "RuleEstimator", X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    """The examples on which a fitted model is judged."""
+    return read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
+
+
+def is_classifier(model: "RuleEstimator") -> bool:
+    """Whether a model predicts labels rather than numbers."""
+    return hasattr(model, "label_vectors_")
+
+
+def make_measure(model: Any, measure: Any, examples: Examples) -> Measure:
+    """Find a measure, or say which there are."""
+    if isinstance(measure, str) and measure == "loss":
+        return Measure("loss", False, lambda scores: _find_loss(model, scores, examples))
+    complete = np.flatnonzero(examples.are_complete())
+    if len(complete) == 0:
+        raise ValueError(f'{measure!r} needs examples of which all labels are known; "loss" does not')
+    if isinstance(measure, str) and measure in METRICS:
+        if not is_classifier(model):
+            raise ValueError(f'{measure!r} is about labels; for a regressor, try "loss" or "r2"')
+        return _make_metric(model, measure, examples.take(complete), complete)
+    return _make_scorer(model, measure, examples.take(complete), complete)
+
+
+def _find_loss(model: Any, scores: Array, examples: Examples) -> float:
+    Y = model._sign(examples.Y).astype(np.float64)
+    return find_loss(model.loss).mean_value(Y, scores, examples.label_weight, examples.weight)
+
+
+def _make_metric(model: Any, name: str, examples: Examples, rows: NDArray[np.int64]) -> Measure:
+    decide, metric = make_decide(model, model.decode), METRICS[name]
+
+    def rate(scores: Array) -> float:
+        return metric(examples.Y, decide(scores[rows]), sample_weight=examples.weight)
+
+    return Measure(name, metric.larger_is_better, rate)
+
+
+def _make_scorer(model: Any, scoring: Any, examples: Examples, rows: NDArray[np.int64]) -> Measure:
+    from sklearn.metrics import get_scorer, get_scorer_names  # take their time, and are rarely needed
+
+    if isinstance(scoring, str):
+        if scoring not in get_scorer_names():
+            raise ValueError(
+                f'there is no measure {scoring!r}; take "loss", one of {", ".join(METRICS)}, '
+                "or the name of a scorer of scikit-learn"
+            )
+        name, scorer = scoring, get_scorer(scoring)
+    elif callable(scoring):
+        name, scorer = getattr(scoring, "__name__", "score"), scoring
+    else:
+        raise TypeError(f"a measure is a name or a scorer of scikit-learn, got {scoring!r}")
+    truth = model._form.restore(examples.Y)
+    return Measure(name, True, lambda scores: float(scorer(Stage(model, scores[rows]), examples.matrix, truth)))
+
+
+def find_label_errors(model: Any, examples: Examples, scores: Array) -> Array:
+    """The error of each label, shape (K,): the share of examples where it is wrong; of a target, the squared error."""
+    if is_classifier(model):
+        wrong = (make_decide(model, model.decode)(scores) != examples.Y).astype(np.float64)
+    else:
+        wrong = (scores - examples.Y) ** 2
+    weight = examples.weight[:, None] * (1.0 if examples.label_weight is None else examples.label_weight)
+    weight = np.broadcast_to(weight, wrong.shape)
+    total = weight.sum(axis=0)
+    return np.where(total > 0, (wrong * weight).sum(axis=0) / np.where(total > 0, total, 1.0), 0.0)

@@ -1,0 +1,112 @@
+"""The runner-up is the label vector that a model would predict if it could not predict the winner.
+
+Where the prediction is one of the known label vectors (Eq. 19, or ``decode="subset"``), it is the second best of these.
+Where labels are decided one by one, it is the winner with the label flipped that came nearest to being flipped. Of
+classes, it is the second best; of the k best labels, the last makes room for the next; and by expected F-measure, it is
+the best vector that differs from the winner in one label.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from pyboomer.decoding import count_independent, count_known, marginal_probabilities
+from pyboomer.losses import find_loss
+
+if TYPE_CHECKING:
+    from pyboomer.classifier import BoomerClassifier
+
+Array = NDArray[np.float64]
+Vector = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class RunnerUp:
+    """The label vector that came second, and by how much: `margin`, in terms of `measure`."""
+
+    vector: Vector
+    measure: str
+    margin: float
+
+
+def find_runner_up(model: "BoomerClassifier", scores: Array, winner: Vector, decode: Any) -> RunnerUp | None:
+    """The runner-up of one example, given its K scores and its prediction; None if there is nothing else to predict.
+
+    The cases are those of `BoomerClassifier._decode`, in the same order.
+    """
+    if model._form.classes is not None:
+        return _flip(winner, "score", np.abs(scores)) if len(scores) == 1 else _swap(scores, winner, 1, "score")
+    loss, log_odds = find_loss(model.loss), model._log_odds(scores[None])
+    vectors = model.label_vectors_ if model.known_vectors and len(model.label_vectors_) else None
+    if not isinstance(decode, str):
+        return _flip(winner, "probability", np.abs(expit(log_odds[0]) - np.asarray(decode, dtype=np.float64)))
+    if decode.startswith("top-"):
+        return _swap(log_odds[0], winner, int(decode.removeprefix("top-")), "log-odds")
+    if decode == "f1":
+        return _flip(winner, "expected F1", _lose_f1(model, log_odds, vectors, winner))
+    if vectors is not None:
+        if decode == "subset":
+            return _choose(vectors, -(log_odds @ vectors.T.astype(np.float64))[0], winner, "log-probability")
+        if decode == "loss" and not loss.decomposable:
+            signs = 2.0 * vectors - 1
+            return _choose(vectors, loss.value(signs, np.broadcast_to(scores, signs.shape)), winner, "loss")
+        if decode == "hamming" and not loss.decomposable and model.calibration_ is None:
+            mean = (expit(log_odds) + marginal_probabilities(log_odds, vectors))[0] / 2
+            return _flip(winner, "probability", np.abs(mean - 0.5))
+    if decode == "loss":
+        return _flip(winner, "score", np.abs(scores))
+    return _flip(winner, "log-odds", np.abs(log_odds[0]))
+
+
+def _choose(vectors: Vector, losses: Array, winner: Vector, measure: str) -> RunnerUp | None:
+    """The known vector of least loss, but for the winner."""
+    is_winner = (vectors == winner).all(axis=1)
+    if is_winner.all():
+        return None
+    second = int(np.where(is_winner, np.inf, losses).argmin())
+    margin = losses[second] - losses[is_winner][0] if is_winner.any() else 0.0
+    return RunnerUp(vectors[second].copy(), measure, max(float(margin), 0.0))
+
+
+def _flip(winner: Vector, measure: str, distances: Array) -> RunnerUp:
+    """The winner with the one label flipped that has least far to go."""
+    nearest = int(distances.argmin())
+    flipped = winner.copy()
+    flipped[nearest] = 1 - flipped[nearest]
+    return RunnerUp(flipped, measure, float(distances[nearest]))
+
+
+def _swap(values: Array, winner: Vector, k: int, measure: str) -> RunnerUp | None:
+    """The last of the k best labels makes room for the next."""
+    if k >= len(values):
+        return None
+    order = np.argsort(-values, kind="stable")
+    swapped = winner.copy()
+    swapped[order[k - 1]], swapped[order[k]] = 0, 1
+    return RunnerUp(swapped, measure, float(values[order[k - 1]] - values[order[k]]))
+
+
+def _lose_f1(model: "BoomerClassifier", log_odds: Array, vectors: Vector | None, winner: Vector) -> Array:
+    """How much of the winner's expected F-measure is lost by flipping each of its labels."""
+    K = len(winner)
+    if vectors is None:
+        sizes = np.arange(1, K + 1)
+        shares, empty = count_independent(expit(log_odds))
+    else:
+        sizes = np.unique(vectors.sum(axis=1))
+        sizes = sizes[sizes > 0]
+        if len(sizes) == 0:  # only the empty vector is known: nothing else has any F-measure
+            return np.ones(K)
+        shares, empty = count_known(model._joint(log_odds, vectors), vectors, sizes)
+
+    def expect(vector: Vector) -> float:
+        length = int(vector.sum())
+        if length == 0:
+            return float(empty[0])
+        return float((shares[0][vector == 1] @ (2.0 / (sizes + length))).sum())
+
+    flipped = winner ^ np.eye(K, dtype=np.uint8)
+    return np.maximum(expect(winner) - np.array([expect(vector) for vector in flipped]), 0.0)

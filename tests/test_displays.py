@@ -1,0 +1,204 @@
+"""Displays draw what their values say, for a few labels or many, and take any text for text."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyboomer import BoomerClassifier, BoomerRegressor
+from pyboomer.datasets import load_dataset
+from pyboomer.explore.curves import training_curve
+from pyboomer.explore.dependence import LabelDependence, label_dependence
+from pyboomer.explore.displays import (
+    ExplanationDisplay,
+    FeatureImportanceDisplay,
+    FeatureLabelDisplay,
+    LabelDependenceDisplay,
+    TrainingCurveDisplay,
+)
+from pyboomer.explore.importance import FeatureImportance, feature_importance
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+DIGITS = load_dataset("digits7")
+X, Y, X_TEST, Y_TEST = DIGITS.X[:300], DIGITS.Y[:300], DIGITS.X[300:400], DIGITS.Y[300:400]
+
+
+@pytest.fixture(scope="module")
+def clf() -> BoomerClassifier:
+    return BoomerClassifier(n_rules=60, random_state=1).fit(X, Y)
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def texts(axis: Any) -> list[str]:
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def draw(display: Any) -> None:
+    """Everything is drawn: a name that is no name, or a number that is none, would fail here."""
+    display.figure_.canvas.draw()
+
+
+def test_bars_are_the_importances_of_the_first_features(clf: BoomerClassifier) -> None:
+    importance = feature_importance(clf)
+    display = FeatureImportanceDisplay.from_estimator(clf, top=5)
+    draw(display)
+    best = importance.rank()[:5]
+    np.testing.assert_allclose([bar.get_width() for bar in display.ax_.patches], importance.overall[best])
+    assert texts(display.ax_.yaxis) == [importance.feature_names[f] for f in best]
+    assert "more features not shown" in display.ax_.get_title()
+    of_label = FeatureImportanceDisplay.from_importance(importance, label="y6", top=3)
+    assert of_label.ax_.patches[0].get_width() == importance.per_label[:, 6].max()
+    assert of_label.ax_.get_title().startswith("Features for y6")
+
+
+def test_permutation_shows_its_spread(clf: BoomerClassifier) -> None:
+    display = FeatureImportanceDisplay.from_estimator(
+        clf, X_TEST, Y_TEST, by="permutation", measure="hamming_loss", random_state=0, n_repeats=2
+    )
+    draw(display)
+    assert display.ax_.get_xlabel() == "importance by permutation (hamming loss)"
+    assert display.importance.spread is not None
+    assert len(display.ax_.collections) + len(display.ax_.lines) > 0
+    draw(FeatureLabelDisplay.from_importance(display.importance))
+
+
+def test_the_map_has_features_and_labels(clf: BoomerClassifier) -> None:
+    display = FeatureLabelDisplay.from_estimator(clf, by="coverage", top_features=4, top_labels=3)
+    draw(display)
+    assert display.ax_.images[0].get_array().shape == (4, 3)
+    assert display.ax_.get_title() == "4 of 64 features, 3 of 7 labels"
+
+
+def test_the_dependence_map_has_its_labels_in_the_order_of_their_clusters(clf: BoomerClassifier) -> None:
+    dependence = label_dependence(clf)
+    display = LabelDependenceDisplay.from_estimator(clf)
+    draw(display)
+    order = [dependence.label_names.index(name) for name in texts(display.ax_.yaxis)]
+    assert sorted(order) == list(range(7))
+    np.testing.assert_allclose(display.ax_.images[0].get_array(), dependence.matrix[np.ix_(order, order)])
+    assert len(display.ax_.texts) == 42  # the numbers, but for the diagonal
+
+
+def test_curves_have_a_panel_per_measure(clf: BoomerClassifier) -> None:
+    display = TrainingCurveDisplay.from_estimator(clf, X, Y, X_TEST, Y_TEST, at=[1, 20, 60])
+    draw(display)
+    assert len(display.ax_) == 4
+    curve = display.curve
+    np.testing.assert_array_equal(display.ax_[1].lines[1].get_ydata(), curve.values["held out"]["hamming_loss"])
+    best = curve.find_best("hamming_loss")
+    assert f"with {best} rule" in display.ax_[1].get_title()
+    one = TrainingCurveDisplay.from_estimator(clf, X, Y, measures=["loss"])
+    assert one.ax_.get_ylabel() == "loss (lower is better)"
+    with pytest.raises(ValueError, match="ax must be 4 axes, one for each measure, got 1"):
+        TrainingCurveDisplay.from_curve(curve, ax=plt.figure().subplots())
+
+
+def test_a_waterfall_ends_at_the_score(clf: BoomerClassifier) -> None:
+    explanation = clf.explain(X_TEST[:3], change=False)[2]
+    for top in (1, 5, 100):
+        display = ExplanationDisplay.from_estimator(clf, X_TEST, example=2, label=3, top=top)
+        draw(display)
+        last = display.ax_.patches[-1]
+        assert last.get_x() + last.get_width() == pytest.approx(explanation.scores[3])
+        assert sum(bar.get_width() for bar in display.ax_.patches) == pytest.approx(explanation.scores[3])
+    assert display.ax_.get_title().startswith("Example 2: y3 ")
+    assert ExplanationDisplay.from_explanation(explanation).label == explanation.scores.argmax()
+
+
+def test_a_regressor_has_displays_too() -> None:
+    reg = BoomerRegressor(n_rules=20, random_state=1).fit(X, X[:, 20])
+    for display in (
+        FeatureImportanceDisplay.from_estimator(reg),
+        TrainingCurveDisplay.from_estimator(reg, X, X[:, 20]),
+        ExplanationDisplay.from_estimator(reg, X),
+    ):
+        draw(display)
+
+
+def test_displays_draw_on_axes_of_the_user(clf: BoomerClassifier) -> None:
+    figure, axes = plt.subplots(2, 2)
+    displays = [
+        FeatureImportanceDisplay.from_estimator(clf, ax=axes[0, 0]),
+        FeatureLabelDisplay.from_estimator(clf, ax=axes[0, 1]),
+        LabelDependenceDisplay.from_estimator(clf, ax=axes[1, 0]),
+        ExplanationDisplay.from_estimator(clf, X, ax=axes[1, 1]),
+    ]
+    assert all(display.figure_ is figure for display in displays)
+    assert displays[0].ax_ is axes[0, 0]
+    draw(displays[0])
+    panels = plt.figure().subplots(2, 2)
+    assert TrainingCurveDisplay.from_estimator(clf, X, Y, at=[60], ax=panels).figure_ is panels[0, 0].figure
+    again = displays[0].plot(color="grey")
+    assert again.figure_ is not figure
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 6, 600])
+def test_maps_of_few_and_many_labels(n_labels: int) -> None:
+    rng = np.random.default_rng(0)
+    matrix = np.corrcoef(rng.standard_normal((n_labels, 5))) if n_labels > 1 else np.eye(1)
+    names = tuple(f"a rather long name of a label, number {k}" for k in range(n_labels))
+    display = LabelDependenceDisplay.from_dependence(LabelDependence(matrix, names))
+    draw(display)
+    assert len(display.ax_.images[0].get_array()) == min(n_labels, 30)
+    assert len({name for name in texts(display.ax_.xaxis) if name}) == min(n_labels, 30)  # told apart though shortened
+    draw(LabelDependenceDisplay.from_dependence(LabelDependence(matrix, names), top=n_labels))
+    features = tuple(f"f{i}" for i in range(50))
+    importance = FeatureImportance("gain", features, names, rng.random(50), rng.random((50, n_labels)))
+    display = FeatureLabelDisplay.from_importance(importance, top_labels=600)
+    draw(display)
+    assert len(texts(display.ax_.xaxis)) <= 40
+
+
+def test_names_are_not_read_as_formulas() -> None:
+    pd = pytest.importorskip("pandas")
+    names = ["$\\frac{$", "<script>", "a\nb", "100 %", "x_1^2", "\\alpha", "$x$"]
+    frame = pd.DataFrame(X[:, 20:27], columns=names)
+    labels = pd.DataFrame(Y[:, :6], columns=names[:6])
+    clf = BoomerClassifier(n_rules=20, random_state=1).fit(frame, labels)
+    for display in (
+        FeatureImportanceDisplay.from_estimator(clf, label=0),
+        FeatureLabelDisplay.from_estimator(clf),
+        LabelDependenceDisplay.from_estimator(clf),
+        ExplanationDisplay.from_estimator(clf, frame, label=0),
+    ):
+        draw(display)
+
+
+def test_a_model_without_conditions_can_be_drawn() -> None:
+    clf = BoomerClassifier(n_rules=1).fit(X, Y)
+    draw(FeatureImportanceDisplay.from_estimator(clf))
+    draw(FeatureLabelDisplay.from_estimator(clf))
+    draw(LabelDependenceDisplay.from_estimator(clf))
+    draw(TrainingCurveDisplay.from_curve(training_curve(clf, X, Y)))
+    draw(ExplanationDisplay.from_estimator(clf, X))
+
+
+@pytest.mark.parametrize(
+    ("draw_wrongly", "message"),
+    [
+        (lambda clf: FeatureImportanceDisplay.from_estimator(clf, by="permutation"), "needs examples: X and y"),
+        (lambda clf: FeatureImportanceDisplay.from_estimator(clf, n_repeats=3), "n_repeats: only by"),
+        (lambda clf: FeatureImportanceDisplay.from_estimator(clf, top=0), "top must be a whole number of at least 1"),
+        (lambda clf: FeatureImportanceDisplay.from_estimator(clf, label="z"), "there is no label 'z'"),
+        (lambda clf: ExplanationDisplay.from_estimator(clf, X, example=300), "example must be from 0 to 299"),
+    ],
+)
+def test_faults_are_named(clf: BoomerClassifier, draw_wrongly: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        draw_wrongly(clf)
+
+
+def test_a_missing_matplotlib_is_named_with_its_cure(clf: BoomerClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'pyboomer\[plot\]'"):
+        FeatureImportanceDisplay.from_estimator(clf)
