@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.editing import replace_rules
+from pyboomer.explore.dependence import label_dependence
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -450,6 +451,36 @@ def test_search_filters_and_order_do_what_they_say(
     }.items():
         Select(page.find("#rule-order")).select_by_visible_text(order)
         assert page.list_rules() == sorted(everything, key=key)
+
+
+def test_rules_read_as_they_are_printed(show: Open, model: BoomerClassifier, reader: BoomerClassifier) -> None:
+    signs = {" AND ": " and ", "<=": "≤", "!=": "≠", "==": "=", "-": "−"}
+    for clf in (model, reader):
+        page = show(clf)
+        page.go("rules")
+        page.run("for (const button of document.querySelectorAll('button.link')) button.click()")
+        shown = page.texts("#panel-rules .rule .body")
+        for text, rule in zip(shown, clf.rules_, strict=False):
+            printed = f"if {rule.body_text()}" if rule.body else "always"
+            for sign, replacement in signs.items():
+                printed = printed.replace(sign, replacement)
+            assert text.replace("\u00a0", " ") == printed
+
+
+def test_labels_that_go_together_are_told(
+    show: Open, model: BoomerClassifier, songs: tuple[pd.DataFrame, pd.DataFrame]
+) -> None:
+    page = show(model, *songs)
+    dependence = label_dependence(model).matrix
+    for k in range(4):
+        page.go(f"label/{k}")
+        told = page.run(
+            "return [...document.querySelectorAll('.friends .chip')].map((e) =>"
+            "[Number(e.hash.split('/')[1]), Number(e.querySelector('data').value)])"
+        )
+        assert {j for j, _ in told} == {j for j in range(4) if j != k and abs(dependence[k, j]) >= 0.05}
+        for j, value in told:
+            assert value == pytest.approx(dependence[k, j])
 
 
 def test_a_label_has_rules_for_and_against_it(

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.estimator import RuleEstimator
+from pyboomer.examples import read_examples
+from pyboomer.explore.measure import make_measure
 from pyboomer.explore.packing import pack
 from pyboomer.explore.recipe import describe_decoding, find_kind
 from pyboomer.features import Matrix, encode
@@ -32,6 +34,10 @@ CURVE_POINTS = 24
 N_BINS = 30
 MOST_CATEGORIES = 30  # bars of a nominal feature
 UNKNOWN = 2  # a truth that is neither 0 nor 1
+MEASURES = {
+    "labels": {"hamming_loss": "Hamming loss", "subset_zero_one_loss": "subset 0/1 loss"},
+    "classes": {"subset_zero_one_loss": "wrong classes"},
+}
 PIXEL = re.compile(r"pixel_([0-9]{1,2})_([0-9]{1,2})")
 
 
@@ -131,7 +137,7 @@ def _name_subject(names: tuple[str, ...]) -> str:
 def _pack_rules(rules: RuleEnsemble, shown: NDArray[np.int64]) -> dict[str, Any]:
     """The arrays of the rules; features are counted among those shown."""
     names = (
-        *("condition_offsets", "condition_operators", "condition_values"),
+        *("condition_offsets", "condition_operators", "condition_values", "condition_digits"),
         *("head_offsets", "head_labels", "head_scores", "coverage", "gain"),
     )
     features = np.searchsorted(shown, rules.condition_features)
@@ -301,38 +307,27 @@ def _curve(name: str, counts: list[int], values: list[float]) -> dict[str, Any]:
 
 
 def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, Any]]:
-    truth, loss = data.truth, find_loss(model.loss)
+    """The loss after each number of rules and, where decoding does not take too long, the measures of the paper."""
+    truth = data.truth
     assert truth is not None
-    known = np.ones(truth.values.shape, dtype=bool) if truth.known is None else truth.known
-    some = known.any(axis=1)
-    if not some.any():
+    if truth.known is not None and not truth.known.any():
         return
-    matrix, values, known = data.matrix[some], truth.values[some], known[some]
-    signed = np.where(known, model._sign(values), 0).astype(np.float64)
-    weight = None if truth.known is None else known.astype(np.float64)
-    kind, n = find_kind(model), len(values)
-    decodes = kind == "labels" and n * _count_operations(model) <= MOST_DECODING
-    losses, wrong, wrong_vectors = [], [], []
-    for scores in model._accumulate(model.rules_, matrix, counts):
-        losses.append(loss.mean_value(signed, scores, weight, np.ones(n)))
-        if decodes:
-            mistakes = (model._decode(scores, model.decode) != values) & known
-            wrong.append(mistakes.sum() / known.sum())
-            wrong_vectors.append(mistakes.any(axis=1).mean())
-        elif kind == "classes":
-            classes = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
-            expected = values.argmax(axis=1) if scores.shape[1] > 1 else values[:, 0]
-            wrong.append(float((classes != expected).mean()))
-    yield _curve("mean loss", counts, losses)
-    if wrong:
-        yield _curve("Hamming loss" if kind == "labels" else "wrong classes", counts, wrong)
-    if wrong_vectors:
-        yield _curve("subset 0/1 loss", counts, wrong_vectors)
+    examples, kind = read_examples(data.matrix, truth, None), find_kind(model)
+    names = {"loss": "mean loss"}
+    if examples.are_complete().any() and len(examples.Y) * _count_operations(model) <= MOST_DECODING:
+        names |= MEASURES.get(kind, {})
+    measures = [make_measure(model, name, examples) for name in names]
+    stages = model._accumulate(model.rules_, examples.matrix, counts)
+    points = np.array([[measure.rate(scores) for measure in measures] for scores in stages])
+    for i, title in enumerate(names.values()):
+        yield _curve(title, counts, points[:, i].tolist())
 
 
 def _count_operations(model: Any) -> float:
     """About how many multiplications it takes to decode the scores of an example."""
     n_labels = len(model.label_names_)
+    if find_kind(model) != "labels":
+        return float(n_labels)
     if isinstance(model.decode, str) and model.decode == "f1":
         return float(n_labels) ** 3
     return float(n_labels * max(len(model.label_vectors_), 1))

@@ -66,6 +66,14 @@ const count = (number, noun) => `${formatWhole(number)} ${noun}${number === 1 ? 
 const formatWhole = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 1 });
 const formatShare = (share) => (share >= 0.9995 ? "100 %" : `${Number((100 * share).toPrecision(2))} %`);
 const formatNumber = (number) => (Number.isNaN(number) ? "missing" : minus(String(Number(number.toPrecision(6)))));
+
+// With as many digits as it takes to divide the training examples as the threshold does; 0 means all.
+function formatThreshold(value, digits) {
+  if (!digits) return minus(String(value));
+  const whole = Math.abs(value) < 1e15 ? String(Math.trunc(Math.abs(value))).length : 0;
+  return minus(String(Number(value.toPrecision(Math.max(digits, whole)))));
+}
+
 const minus = (text) => text.replace(/^-/, "−");
 
 function formatScore(score) {

@@ -138,8 +138,8 @@ function describeFriends(model, k) {
   if (model.nLabels < 2 || model.kind === "classes") return [];
   const products = new Float64Array(model.nLabels);
   const squares = new Float64Array(model.nLabels);
-  const first = model.rules.condition_offsets[1] === 0 ? 1 : 0; // the default rule says how frequent labels are
-  for (let t = first; t < model.nRules; t++) {
+  for (let t = 0; t < model.nRules; t++) {
+    if (countConditions(model, t) === 0) continue; // the default rule says how frequent labels are
     const own = scoreOf(model, t, k);
     const weight = model.rules.coverage[t];
     for (const { label, score } of listScores(model, t)) {

@@ -57,10 +57,16 @@ function readModel(summary) {
 // The conditions of a rule, and the labels it scores.
 
 function listConditions(model, t) {
-  const { condition_offsets, condition_features, condition_operators, condition_values } = model.rules;
+  const { condition_offsets, condition_features, condition_operators, condition_values, condition_digits } =
+    model.rules;
   const conditions = [];
   for (let c = condition_offsets[t]; c < condition_offsets[t + 1]; c++) {
-    conditions.push({ feature: condition_features[c], operator: condition_operators[c], value: condition_values[c] });
+    conditions.push({
+      feature: condition_features[c],
+      operator: condition_operators[c],
+      value: condition_values[c],
+      digits: condition_digits[c],
+    });
   }
   return conditions;
 }

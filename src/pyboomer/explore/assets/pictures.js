@@ -39,7 +39,7 @@ function markPixels(model, picture, conditions, filled) {
   const marks = picture.querySelector(".marks"),
     { width } = model.image;
   marks.replaceChildren(
-    ...conditions.map(({ feature, operator, value }) => {
+    ...conditions.map(({ feature, operator, value, digits }) => {
       const kind = operator === null ? "here" : operator === ABOVE ? "for" : "against";
       const x = feature % width;
       const y = Math.floor(feature / width);
@@ -49,7 +49,8 @@ function markPixels(model, picture, conditions, filled) {
         drawing(
           "title",
           {},
-          model.features.names[feature] + (operator === null ? "" : ` ${SIGNS[operator]} ${formatNumber(value)}`),
+          model.features.names[feature] +
+            (operator === null ? "" : ` ${SIGNS[operator]} ${formatThreshold(value, digits)}`),
         ),
       );
     }),

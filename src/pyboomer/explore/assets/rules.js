@@ -10,11 +10,12 @@ const SHOWN_TESTS = 6;
 // The conditions of a rule in as few tests as say the same: 0.2 < x <= 0.7 instead of two.
 function mergeConditions(model, t) {
   const merged = new Map();
-  for (const { feature, operator, value } of listConditions(model, t)) {
+  for (const condition of listConditions(model, t)) {
+    const { feature, operator, value } = condition;
     const test = merged.get(feature) ?? { feature, above: null, atMost: null, nominal: new Map() };
-    if (operator === ABOVE) test.above = test.above === null ? value : Math.max(test.above, value);
-    else if (operator === AT_MOST) test.atMost = test.atMost === null ? value : Math.min(test.atMost, value);
-    else test.nominal.set(`${operator} ${value}`, { operator, value });
+    if (operator === ABOVE) test.above = test.above?.value >= value ? test.above : condition;
+    else if (operator === AT_MOST) test.atMost = test.atMost?.value <= value ? test.atMost : condition;
+    else test.nominal.set(`${operator} ${value}`, condition);
     merged.set(feature, test);
   }
   return [...merged.values()];
@@ -27,9 +28,10 @@ function describeBody(model, t, shortened = false) {
   const tests = mergeConditions(model, t).flatMap(({ feature, above, atMost, nominal }) => {
     const name = () => element("a", { href: `#feature/${feature}` }, nameFeature(model, feature));
     const parts = [];
-    if (above !== null && atMost !== null) parts.push([exact(above), "\u00a0< ", name(), " ≤\u00a0", exact(atMost)]);
-    else if (above !== null) parts.push([name(), " >\u00a0", exact(above)]);
-    else if (atMost !== null) parts.push([name(), " ≤\u00a0", exact(atMost)]);
+    const limit = ({ value, digits }) => exact(value, formatThreshold(value, digits));
+    if (above && atMost) parts.push([limit(above), "\u00a0< ", name(), " ≤\u00a0", limit(atMost)]);
+    else if (above) parts.push([name(), " >\u00a0", limit(above)]);
+    else if (atMost) parts.push([name(), " ≤\u00a0", limit(atMost)]);
     for (const { operator, value } of nominal.values()) {
       parts.push([name(), ` ${SIGNS[operator]}\u00a0`, named(nameCategory(model, feature, value))]);
     }
