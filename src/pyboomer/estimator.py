@@ -323,6 +323,39 @@ class RuleEstimator(BaseEstimator, ABC):
             Path(path).write_text(text, encoding="utf-8")
         return text
 
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        X: Any = None,
+        y: Any = None,
+        max_examples: int = 200,
+        title: str | None = None,
+    ) -> str:
+        """The model as a page to look at in a browser, also written to a file if `path` is given.
+
+        One HTML file, which needs neither network nor server: all rules, what they say of each label and feature and,
+        if there are examples, how they add up to the scores of each.
+
+        Parameters
+        ----------
+        path : str or path, optional
+        X, y : optional
+            Examples, and their labels or targets, NaN for an unknown one.
+        max_examples : int, default=200
+            How many of the examples, drawn at random, are part of the page; fewer, if they have very many features.
+        title : str, optional
+            The heading of the page.
+        """
+        check_is_fitted(self, "rules_")
+        from pyboomer.explore.page import write_page
+        from pyboomer.explore.summary import summarise  # which imports this module
+
+        text = write_page(summarise(self, X, y, max_examples=max_examples, title=title))
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         # A pickle of an earlier version lacks the parameters that came later: their defaults are what it was made with.
         facts: dict[str, Any] = {"training_facts_": {}} if "rules_" in state else {}

@@ -73,19 +73,28 @@ def boomer(ctx: click.Context) -> None:
 
 @boomer.command()
 @click.option("--quiet", is_flag=True, help="Show no note on what is under way.")
-def demo(quiet: bool) -> None:
+@click.option(
+    "-o",
+    "--output",
+    default="boomer-demo.html",
+    metavar="FILE",
+    show_default=True,
+    help="The page to write, for the browser.",
+)
+def demo(quiet: bool, output: str) -> None:
     """Learn rules from built-in data and show them, in a few seconds.
 
-    Trains with both losses on handwritten digits; needs neither network nor files. The first run compiles, which takes
-    some 20 seconds more.
+    Trains with both losses on handwritten digits, and writes a page of the rules for the browser; needs neither network
+    nor data. The first run compiles, which takes some 20 seconds more.
 
     \b
     Example:
       boomer demo
     """
+    check_writable(output)
     from pyboomer.cli.demo import show_demo
 
-    show_demo(quiet)
+    show_demo(output, quiet)
 
 
 xml_option = click.option("--xml", metavar="FILE", help="XML file that names the labels of an ARFF file.")
@@ -107,7 +116,7 @@ def _shows_progress(quiet: bool) -> bool:
     return progress
 
 
-def _check_writable(path: str | None) -> None:
+def check_writable(path: str | None) -> None:
     """Refuse a file that cannot be written before hours are spent on what belongs in it."""
     if path is None:
         return
@@ -193,7 +202,7 @@ def train(
     """
     from pyboomer.cli.reports import format_count
 
-    _check_writable(output)
+    check_writable(output)
     examples = read_examples(data, xml, labels, unknown=True)
     model = make_model(examples, parameters, _shows_progress(quiet))
     start = time.perf_counter()
@@ -298,7 +307,7 @@ def predict(
 
     from pyboomer.modelfile import load_model
 
-    _check_writable(output)
+    check_writable(output)
     learned = load_model(model)
     given = list_given(ctx, parameters)
     is_regressor = not hasattr(learned, "classes_")
@@ -357,7 +366,7 @@ def export(model: str, output: str) -> None:
     """
     from pyboomer.modelfile import load_model
 
-    _check_writable(output)
+    check_writable(output)
     kind = Path(output).suffix.lower()
     if kind not in (".onnx", ".py"):
         raise click.UsageError(f"{output}: what format should this be? The name must end in .onnx or .py")
