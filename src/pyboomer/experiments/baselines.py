@@ -42,7 +42,7 @@ def prepare_features(X: Any) -> Any:
 
 def predict_forest(X: Any, Y: np.ndarray, X_test: Any, *, n_trees: int, seed: int) -> Prediction:
     """A random forest with all labels in each leaf; labels more probable than not."""
-    forest = RandomForestClassifier(n_trees, random_state=seed).fit(X, Y)
+    forest = RandomForestClassifier(n_trees, random_state=seed).fit(X, Y if Y.shape[1] > 1 else Y.ravel())
     return Prediction(np.asarray(forest.predict(X_test), dtype=bool).reshape(X_test.shape[0], -1), [])
 
 

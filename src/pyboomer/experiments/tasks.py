@@ -71,11 +71,13 @@ class Task(NamedTuple):
     n_folds: int = 10
     stages: tuple[int, ...] = ()  # numbers of rules after which to predict; others predict once
     max_features: str | None = "log2"  # of the rules
+    bootstrap: bool = True  # of the rules
 
     @property
     def key(self) -> str:
         """The name of the task in a store."""
-        return f"{self.data}/{self.approach}/{self.setting} fold={self.fold}of{self.n_folds}"
+        kind = self.approach if self.bootstrap else f"{self.approach}, no bootstrap"
+        return f"{self.data}/{kind}/{self.setting} fold={self.fold}of{self.n_folds}"
 
 
 def split_folds(n: int, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -95,6 +97,12 @@ def do_task(task: Task) -> Outcome:
 
 def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     approach, setting = APPROACHES[task.approach], task.setting
+    X, Y = _prepare(task.data), data.Y
+    if approach.kind == "forest":
+        forest = baselines.predict_forest(X[train], Y[train], X[test], n_trees=setting.size, seed=SEED)
+        return forest.labels[None], {}
+    if setting.learning_rate is None or setting.l2 is None:
+        raise ValueError(f"{task.approach} needs a learning rate and an L2 weight, got the setting {setting}")
     if approach.kind == "rules":
         model = BoomerClassifier(
             **approach.parameters,
@@ -102,23 +110,17 @@ def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> 
             learning_rate=setting.learning_rate,
             l2=setting.l2,
             max_features=task.max_features,
+            bootstrap=task.bootstrap,
             categorical_features=list(data.nominal_features) or None,
             random_state=SEED,
-        ).fit(data.X[train], data.Y[train])
-        staged = list(model.staged_predict(data.X[test], at=task.stages))
-        return np.stack(staged).astype(bool), {"rules": len(model.rules_)}
-    X, Y = _prepare(task.data), data.Y
-    if approach.kind == "forest":
-        labels, rounds = baselines.predict_forest(X[train], Y[train], X[test], n_trees=setting.size, seed=SEED)
+        ).fit(data.X[train], Y[train])
+        return np.stack(list(model.staged_predict(data.X[test], at=task.stages))).astype(bool), {}
+    how = Boosting(setting.learning_rate, setting.l2, setting.size, approach.parameters["early_stopping"], SEED)
+    if approach.kind == "CC":
+        labels, rounds = baselines.predict_chain(X[train], Y[train], X[test], how=how, order=setting.order or 0)
     else:
-        assert setting.learning_rate is not None and setting.l2 is not None
-        how = Boosting(setting.learning_rate, setting.l2, setting.size, approach.parameters["early_stopping"], SEED)
-        if approach.kind == "CC":
-            assert setting.order is not None
-            labels, rounds = baselines.predict_chain(X[train], Y[train], X[test], how=how, order=setting.order)
-        else:
-            predict = {"BR": baselines.predict_relevance, "LP": baselines.predict_powerset}[approach.kind]
-            labels, rounds = predict(X[train], Y[train], X[test], how=how)
+        predict = {"BR": baselines.predict_relevance, "LP": baselines.predict_powerset}[approach.kind]
+        labels, rounds = predict(X[train], Y[train], X[test], how=how)
     return labels[None], {"rounds": rounds}
 
 
