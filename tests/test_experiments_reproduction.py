@@ -436,3 +436,12 @@ def test_pairs_are_tried_in_the_order_of_the_budget() -> None:
     settings = list_settings(STANDARD, "ex.w.-log. multi")
     assert [(each.learning_rate, each.l2) for each in settings] == list(STANDARD.rule_pairs)
     assert figure1.BAYES[SYNTHETIC[2]] == (10.0, 10.0)
+
+
+def test_the_code_of_the_page_on_experiments_runs() -> None:
+    page = Path(__file__).parent.parent / "docs" / "experiments.md"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    namespace: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), namespace)

@@ -155,7 +155,7 @@ def plan_table(budget: Budget, data: Sequence[str] = DATA, approaches: Iterable[
         for number, setting in enumerate(list_settings(budget, approach))
         for fold in range(budget.n_folds)
     ]
-    planned.sort(key=lambda each: each[0])  # stable: a wave goes through one data set after the other
+    planned.sort(key=lambda each: (each[0], guess_seconds(each[1])))  # within a wave, what takes least time
     return [task for _, task in planned]
 
 

@@ -97,7 +97,7 @@ def do_task(task: Task) -> Outcome:
 
 def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     approach, setting = APPROACHES[task.approach], task.setting
-    X, Y = _prepare(task.data), data.Y
+    X, Y = data.X if approach.kind == "rules" else _prepare(task.data), data.Y
     if approach.kind == "forest":
         forest = baselines.predict_forest(X[train], Y[train], X[test], n_trees=setting.size, seed=SEED)
         return forest.labels[None], {}
@@ -113,8 +113,8 @@ def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> 
             bootstrap=task.bootstrap,
             categorical_features=list(data.nominal_features) or None,
             random_state=SEED,
-        ).fit(data.X[train], Y[train])
-        return np.stack(list(model.staged_predict(data.X[test], at=task.stages))).astype(bool), {}
+        ).fit(X[train], Y[train])
+        return np.stack(list(model.staged_predict(X[test], at=task.stages))).astype(bool), {}
     how = Boosting(setting.learning_rate, setting.l2, setting.size, approach.parameters["early_stopping"], SEED)
     if approach.kind == "CC":
         labels, rounds = baselines.predict_chain(X[train], Y[train], X[test], how=how, order=setting.order or 0)
