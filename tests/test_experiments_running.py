@@ -71,13 +71,12 @@ def wait_until(condition: Any, seconds: float = 60) -> None:
 def test_a_run_killed_at_any_moment_goes_on_with_nothing_lost_or_repeated(tmp_path: Path) -> None:
     n_tasks = 12
     store = Store(tmp_path / "tasks")
-    for finished in (2, 5):  # killed twice, in the middle of a task
-        run = start_run(tmp_path, n_tasks, 0.1)
-        wait_until(lambda count=finished: len(list(store.folder.rglob("*.npz"))) >= count)
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate()
-        kept = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.npz")}
-        assert finished <= len(kept) < n_tasks
+    run = start_run(tmp_path, n_tasks, 0.1)
+    wait_until(lambda: len(list(store.folder.rglob("*.npz"))) >= 3)
+    os.kill(run.pid, signal.SIGKILL)  # in the middle of a task
+    run.communicate()
+    kept = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.npz")}
+    assert 3 <= len(kept) < n_tasks
     run = start_run(tmp_path, n_tasks, 0.1)
     output, _ = run.communicate(timeout=60)
     assert output == f"finished by this run: {n_tasks - len(kept)}\n"
@@ -88,8 +87,8 @@ def test_a_run_killed_at_any_moment_goes_on_with_nothing_lost_or_repeated(tmp_pa
     }
     assert stored == set(range(n_tasks))
     begun = Counter(fold for what, fold, _ in read_journal(tmp_path) if what == "begin")
-    assert sum(begun.values()) <= n_tasks + 2  # only what was under way when a run was killed was begun again
-    assert all(count <= 2 for count in ended.values())
+    assert sum(begun.values()) <= n_tasks + 1  # only what was under way when the run was killed was begun again
+    assert set(ended) == set(range(n_tasks))
     assert not list(store.folder.rglob("*.lock"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -112,7 +112,7 @@ def check_table(table: Table) -> list[Claim]:
     single, multi = table.list_values("subset", (EX_SINGLE, EX_MULTI)).T
     wins = int((multi < single).sum())
     p_value = float(wilcoxon(multi, single).pvalue) if len(single) > 1 else float("nan")
-    among_four = min(RULES, key=subset.__getitem__)
+    four = table.compare("subset", tuple(RULES))
     distance = by["hamming"].critical_distance(0.1)
     like_br = [hamming[name] for name in (LW_SINGLE, LW_MULTI, BR)]
     whole_vectors = (EX_MULTI, LP, EX_SINGLE, CC)
@@ -129,8 +129,9 @@ def check_table(table: Table) -> list[Claim]:
         ),
         Claim(
             "Of the four variants, ex.w.-log. multi ranks best in terms of subset 0/1 loss.",
-            f"{among_four} does, with {subset[among_four]:.2f}",
-            among_four == EX_MULTI,
+            f"average ranks among the seven: {_list_ranks(by['subset'], RULES)}; among the four alone: "
+            f"{_list_ranks(four, RULES)}",
+            subset[EX_MULTI] == min(subset[name] for name in RULES),
         ),
         Claim(
             "The approaches that aim at subset 0/1 loss rank better on it than those that aim at Hamming loss.",
@@ -154,17 +155,17 @@ def check_table(table: Table) -> list[Claim]:
         Claim(
             "ex.w.-log. multi even ranks best in terms of Hamming loss on average.",
             f"average ranks: {_list_ranks(by['hamming'], sorted(hamming, key=hamming.__getitem__))}",
-            min(hamming, key=hamming.__getitem__) == EX_MULTI,
+            hamming[EX_MULTI] == min(hamming.values()),
         ),
         Claim(
             "ex.w.-log. multi ranks best in terms of the example-based F1 (Table 1).",
             f"average ranks: {_list_ranks(by['f1'], PAPER)}",
-            PAPER[int(np.argmin(by["f1"].average_ranks))] == EX_MULTI,
+            by["f1"].average_ranks[PAPER.index(EX_MULTI)] == by["f1"].average_ranks.min(),
         ),
     ]
 
 
-def _list_ranks(comparison: Comparison, names: Sequence[str]) -> str:
+def _list_ranks(comparison: Comparison, names: Iterable[str]) -> str:
     average = dict(zip(comparison.names, comparison.average_ranks, strict=True))
     return ", ".join(f"{name} {average[name]:.2f}" for name in names)
 

@@ -45,7 +45,7 @@ from pyboomer.experiments.reports import (
 )
 from pyboomer.experiments.running import run_tasks
 from pyboomer.experiments.store import Store, write_whole
-from pyboomer.experiments.table1 import Table
+from pyboomer.experiments.table1 import Table, group_complete
 from pyboomer.experiments.tasks import RULES, SEED, Task
 
 PACKAGES = ("pyboomer", "numba", "numpy", "scipy", "scikit-learn", "xgboost")
@@ -86,8 +86,7 @@ def reproduce_figure1(
         The synthetic data sets to use.
     """
     import_pyplot()  # better missed now than after an hour
-    tasks = [task for task in plan_figure(budget) if task.data in data]
-    beside = [task for task in plan_unsampled(budget) if task.data in data]
+    tasks, beside = plan_figure(budget, data), plan_unsampled(budget, data)
     store = _run(folder / "figure1", [*beside, *tasks], n_jobs, progress, compute)
     result, unsampled = figure1.summarise(tasks, store), figure1.summarise(beside, store)
     if not result.trajectories:
@@ -180,6 +179,7 @@ def describe_run(budget: Budget, folder: Path, tasks: Sequence[Task], store: Sto
             cut for cut in list_cuts(budget) if cut.startswith(part) or not cut.startswith(("Table", "Figure"))
         ],
         "tasks": f"{len(finished)} of {len(tasks)}",
+        "settings": _count_settings(tasks, store),
         "seed": SEED,
         "folds": f"KFold({budget.n_folds}, shuffle=True, random_state={SEED})",
         "cpu_minutes": round(cpu / 60, 1),
@@ -191,13 +191,32 @@ def describe_run(budget: Budget, folder: Path, tasks: Sequence[Task], store: Sto
     }
 
 
+def _count_settings(tasks: Sequence[Task], store: Store) -> dict[str, str]:
+    """For each approach how many of its settings are complete: on the data set that has the fewest, of all planned."""
+    counts: dict[str, list[int]] = {}
+    for name in dict.fromkeys(task.data for task in tasks):
+        own = [task for task in tasks if task.data == name]
+        complete = group_complete(own, store)
+        for approach in dict.fromkeys(task.approach for task in own):
+            counts.setdefault(approach, []).append(len(complete.get(approach, [])))
+    planned = {a: len({task.setting for task in tasks if task.approach == a}) for a in counts}
+    return {
+        approach: f"{min(found)} of {planned[approach]}"
+        if min(found) == max(found)
+        else f"{min(found)} to {max(found)} of {planned[approach]}"
+        for approach, found in counts.items()
+    }
+
+
 def format_facts(facts: dict[str, Any]) -> str:
     """The facts of a run as a list of Markdown."""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if number)
     left_out = "; ".join(facts["left_out"]) or "nothing"
     return "\n".join(
         [
-            f"- Budget `{facts['budget']}`: {facts['tasks']} tasks finished.",
+            f"- Budget `{facts['budget']}`: {facts['tasks']} tasks finished. Settings tried on each data set: "
+            + ", ".join(f"{approach} {count}" for approach, count in facts["settings"].items())
+            + ".",
             f"- Left out of the paper's grid: {left_out}.",
             f"- {facts['folds']}, out-of-fold predictions pooled; seed {facts['seed']} for every learner.",
             f"- {facts['cpu_minutes']} minutes of CPU time, {facts['wall_minutes']} minutes of running on "

@@ -124,11 +124,11 @@ def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> 
     return labels[None], {"rounds": rounds}
 
 
-@lru_cache(maxsize=2)  # a process does many tasks on the same data
+@lru_cache(maxsize=8)  # a process does many tasks on the same data sets
 def _load(name: str) -> Dataset:
     return load_dataset(name)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _prepare(name: str) -> Any:
     return baselines.prepare_features(_load(name).X)
