@@ -503,3 +503,59 @@ def _evaluate_saved(
         raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
     examples = read_examples(data, xml, labels or (model.label_names_ if is_table_file(data) else ()))
     return examples, [measure(pick_labels(model, examples), model.predict(pick_features(model, examples)))]
+
+
+@boomer.command()
+@click.argument("what", type=click.Choice(["figure1", "table1"]))
+@click.option(
+    "--budget",
+    type=click.Choice(["quick", "standard", "full"]),
+    default="quick",
+    show_default=True,
+    help="How much of the paper's grid: minutes, two hours, or all of it.",
+)
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="boomer-results",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where outcomes are kept and reports are written.",
+)
+@click.option("--data", multiple=True, metavar="NAME", help="Use this data set only; may be repeated.")
+@click.option("--n-jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one per core unless given.")
+@click.option("--report-only", is_flag=True, help="Compute nothing: report what is there already.")
+@json_option
+@quiet_option
+def reproduce(
+    what: str,
+    budget: str,
+    results: Path,
+    data: Sequence[str],
+    n_jobs: int | None,
+    report_only: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Reproduce Figure 1 or Table 1 of the paper, next to the published numbers.
+
+    What is finished is kept, so that a run stopped in any way goes on where it was. Table 1 needs the benchmark data
+    sets (`boomer datasets`), and both need the extra `experiments`.
+
+    \b
+    Examples:
+      boomer reproduce figure1
+      boomer reproduce table1 --budget standard --results results
+    """
+    from pyboomer.cli.reproduce import show_reproduction
+
+    show_reproduction(
+        what,
+        budget,
+        results,
+        data=tuple(data),
+        n_jobs=n_jobs,
+        progress=_shows_progress(quiet),
+        compute=not report_only,
+        as_json=as_json,
+    )
