@@ -194,3 +194,23 @@ def test_a_regressor_compares_levels() -> None:
     model = BoomerRegressor(n_rules=50, random_state=1, learning_rate=0.3).fit(make_frame(), POSITIONS * 2.0)
     assert model.rules_.ordinal == (0,)
     assert model.score(make_frame(), POSITIONS * 2.0) > 0.95
+
+
+def test_a_change_of_a_level_is_told_by_its_name(model: BoomerClassifier) -> None:
+    frame = make_frame()[:40]
+    changes = [explanation.change for explanation in model.explain(frame)]
+    assert any(change is not None and change.name == "size" for change in changes)
+    for row, change in enumerate(changes):
+        if change is not None and change.name == "size":
+            assert change.value in SIZES
+            assert change.current == frame["size"].iloc[row]
+            changed = frame.iloc[[row]].assign(size=change.value)
+            np.testing.assert_array_equal(model.predict(changed)[0], change.prediction)
+
+
+def test_the_page_shows_levels(model: BoomerClassifier) -> None:
+    from pyboomer.explore.summary import summarise
+
+    features = summarise(model, X=make_frame(), y=Y)["features"]
+    assert features["ordinal"] == [0]
+    assert list(features["categories"][0].values()) == SIZES

@@ -58,16 +58,17 @@ function viewFeatures(model) {
       listConditions(model, t).filter((condition) => condition.feature === feature),
     );
     const histogram = model.features.histograms[feature];
-    const isNominal = feature in model.features.categories;
+    const hasNames = feature in model.features.categories;
+    const kind = isOrdinal(model, feature) ? "ordinal" : hasNames ? "nominal" : "numeric";
     facts.replaceChildren(
       listPairs([
-        ["kind", isNominal ? "nominal" : "numeric"],
+        ["kind", kind],
         ["rules", formatWhole(rules.length)],
         ["conditions", formatWhole(conditions.length)],
         histogram && histogram.missing > 0 && ["missing for", count(histogram.missing, "example")],
       ]),
     );
-    const picture = isNominal
+    const picture = hasNames
       ? drawCategories(model, feature, conditions, histogram)
       : drawThresholds(conditions, histogram);
     const position = model.image && drawPixels(model, null, [{ feature, operator: null }]);
@@ -80,7 +81,7 @@ function viewFeatures(model) {
           "figure",
           {},
           picture,
-          element("figcaption", { class: "faint" }, ...describeChart(isNominal, histogram)),
+          element("figcaption", { class: "faint" }, ...describeChart(kind, histogram)),
         ),
       ),
     );
@@ -89,15 +90,15 @@ function viewFeatures(model) {
   return { node, show };
 }
 
-function describeChart(isNominal, histogram) {
+function describeChart(kind, histogram) {
   const first = histogram ? "Bars: examples of the data. " : "There are no data, so bars are missing. ";
-  if (isNominal)
+  if (kind !== "numeric")
     return [
       first,
-      element("span", { class: "for" }, "="),
+      element("span", { class: "for" }, kind === "ordinal" ? "≤" : "="),
       " and ",
-      element("span", { class: "against" }, "≠"),
-      " count the conditions on a category.",
+      element("span", { class: "against" }, kind === "ordinal" ? ">" : "≠"),
+      ` count the conditions on a ${kind === "ordinal" ? "level" : "category"}.`,
     ];
   return [
     first,
@@ -124,26 +125,28 @@ function drawThresholds(conditions, histogram) {
 }
 
 function drawCategories(model, feature, conditions, histogram) {
+  const ordinal = isOrdinal(model, feature);
+  const [yes, no] = ordinal ? [AT_MOST, ABOVE] : [EQUAL, UNEQUAL];
   const tests = new Map();
   for (const { operator, value } of conditions) {
-    const entry = tests.get(value) ?? { [EQUAL]: 0, [UNEQUAL]: 0 };
+    const entry = tests.get(value) ?? { [yes]: 0, [no]: 0 };
     entry[operator] += 1;
     tests.set(value, entry);
   }
   const codes = Object.keys(model.features.categories[feature]).map(Number);
   const frequency = (code) => histogram?.counts[code] ?? 0;
-  codes.sort((a, b) => frequency(b) - frequency(a) || a - b);
+  codes.sort((a, b) => (ordinal ? 0 : frequency(b) - frequency(a)) || a - b);
   const most = Math.max(1, ...codes.map(frequency));
   const rows = codes.map((code) => {
-    const entry = tests.get(code) ?? { [EQUAL]: 0, [UNEQUAL]: 0 };
+    const entry = tests.get(code) ?? { [yes]: 0, [no]: 0 };
     return element(
       "tr",
       {},
       element("th", { scope: "row" }, named(nameCategory(model, feature, code))),
       element("td", { class: "wide-cell" }, histogram && shareBar(frequency(code) / most)),
       element("td", { class: "number" }, histogram ? formatWhole(frequency(code)) : "–"),
-      element("td", { class: "number for" }, entry[EQUAL] ? formatWhole(entry[EQUAL]) : "·"),
-      element("td", { class: "number against" }, entry[UNEQUAL] ? formatWhole(entry[UNEQUAL]) : "·"),
+      element("td", { class: "number for" }, entry[yes] ? formatWhole(entry[yes]) : "·"),
+      element("td", { class: "number against" }, entry[no] ? formatWhole(entry[no]) : "·"),
     );
   });
   if (histogram?.others)
@@ -167,9 +170,9 @@ function drawCategories(model, feature, conditions, histogram) {
       element(
         "tr",
         {},
-        element("th", { scope: "col" }, "category"),
+        element("th", { scope: "col" }, ordinal ? "level" : "category"),
         element("th"),
-        ...["examples", "=", "≠"].map((text) => element("th", { scope: "col", class: "number" }, text)),
+        ...["examples", ...(ordinal ? ["≤", ">"] : ["=", "≠"])].map((text) => element("th", { scope: "col", class: "number" }, text)),
       ),
     ),
     element("tbody", {}, rows),

@@ -21,6 +21,8 @@ function mergeConditions(model, t) {
   return [...merged.values()];
 }
 
+const isOrdinal = (model, feature) => model.features.ordinal.includes(feature);
+
 const nameCategory = (model, feature, code) => model.features.categories[feature]?.[code] ?? "another category";
 
 // The conditions of a rule as text; of many, the first ones and a button for the others.
@@ -28,7 +30,10 @@ function describeBody(model, t, shortened = false) {
   const tests = mergeConditions(model, t).flatMap(({ feature, above, atMost, nominal }) => {
     const name = () => element("a", { href: `#feature/${feature}` }, nameFeature(model, feature));
     const parts = [];
-    const limit = ({ value, digits }) => exact(value, formatThreshold(value, digits));
+    const limit = ({ value, digits }) =>
+      isOrdinal(model, feature)
+        ? named(nameCategory(model, feature, value))
+        : exact(value, formatThreshold(value, digits));
     if (above && atMost) parts.push([limit(above), "\u00a0< ", name(), " ≤\u00a0", limit(atMost)]);
     else if (above) parts.push([name(), " >\u00a0", limit(above)]);
     else if (atMost) parts.push([name(), " ≤\u00a0", limit(atMost)]);
