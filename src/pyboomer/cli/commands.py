@@ -265,7 +265,7 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
             [
                 {
                     "rule": t,
-                    "conditions": [[c.name, c.operator, c.value] for c in rule.body],
+                    "conditions": [[c.name, c.operator, c.value_text() if c.levels else c.value] for c in rule.body],
                     "scores": rule.head,
                     "coverage": rule.coverage,
                     "gain": rule.gain,
@@ -274,7 +274,7 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
             ]
         )
     else:
-        click.echo(format_rules(kept) if kept else "(no such rules)")
+        click.echo(format_rules(kept, ensemble.share.tolist()) if kept else "(no such rules)")
 
 
 @boomer.command(cls=LearnerCommand, only=PREDICTING)
