@@ -256,6 +256,16 @@ def learn_rules(
     return chunk, rows[:n_rows].copy()
 
 
+class Steps(NamedTuple):
+    """What threads may share: the loop over rules, and the statistics of all examples before it."""
+
+    learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]]
+    update_statistics: Callable[..., None]
+
+
+COMPILED = Steps(learn_rules, update_statistics)
+
+
 class Booster:
     """The state of Algorithm 1 between two chunks of rules.
 
@@ -308,6 +318,7 @@ class Booster:
         max_conditions: int | None,
         min_coverage: float,
         seed: int,
+        steps: Steps = COMPILED,
     ) -> None:
         n, n_labels = Y.shape
         head_size, head_share = measure_head(head, n_labels)
@@ -339,7 +350,7 @@ class Booster:
         self.scores = make_zeros((n, width))
         if self.settings.update == SQUARED:  # what is still missing: see `Truth`
             self.scores[:, :n_labels] = -Y
-        self.learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]] = learn_rules
+        self.steps = steps
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
         self.statistics = make_zeros((n, count_columns(self.settings.layout, n_labels)))
@@ -376,7 +387,16 @@ class Booster:
         self.n_rules = 1
 
     def _write(self, layout: int, statistics: Array, rows: NDArray[np.int32]) -> None:
-        write_statistics(self.loss, layout, self.truth, self.scores, rows, statistics, self.settings.n_labels)
+        write_statistics(
+            self.loss,
+            layout,
+            self.truth,
+            self.scores,
+            rows,
+            statistics,
+            self.settings.n_labels,
+            self.steps.update_statistics,
+        )
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
@@ -384,7 +404,7 @@ class Booster:
         # compiled code never looks at the labels of a user's own loss, which may be of another type
         truth = NO_TRUTH if user_defined else self.truth
         for _ in range(count if user_defined else min(count, 1)):
-            chunk, covered = self.learn_rules(
+            chunk, covered = self.steps.learn_rules(
                 self.columns,
                 self.fixed_features,
                 truth,

@@ -82,6 +82,8 @@ def frozen_array(name: str, values: ArrayLike) -> NDArray[Any]:
 def plain_names(name: str, names: Iterable[Any]) -> tuple[str, ...]:
     """Names as plain strings."""
     names = tuple(names)
+    if set(map(type, names)) <= {str}:
+        return names
     if strange := [value for value in names if not isinstance(value, str)]:
         raise ValueError(f"{name} must be strings, got {reprlib.repr(strange[0])}")
     return tuple(map(str, names))

@@ -6,20 +6,20 @@ What is printed is thus exact in effect: read again, it covers the same training
 """
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import ABOVE, MISSING, Columns, Matrix
+from pyboomer.features import ABOVE, MISSING, Columns, Matrix, count_below
+from pyboomer.kernel import kernel
 from pyboomer.rules import RuleEnsemble
 from pyboomer.ruletext import FEWEST_DIGITS, format_threshold
 
 Array = NDArray[np.float64]
 
 MOST_DIGITS = 17  # enough for any float64
+BLOCK = 256  # examples that stay in the cache while all features are looked at
 
 
 class Gaps(NamedTuple):
@@ -32,18 +32,16 @@ class Gaps(NamedTuple):
 def round_thresholds(rules: RuleEnsemble, columns: Columns, X: Matrix) -> RuleEnsemble:
     """Find the digits of all thresholds for the training data X and its columns; none has fewer than before."""
     numeric = np.flatnonzero(rules.condition_operators <= ABOVE)
-    numeric = numeric[np.argsort(rules.condition_features[numeric], kind="stable")]
-    thresholds = rules.condition_values[numeric]
-    features, starts = np.unique(rules.condition_features[numeric], return_index=True)
-    below, above = np.empty(len(numeric)), np.empty(len(numeric))
-    for f, (start, end) in zip(features.tolist(), pairwise([*starts, len(numeric)]), strict=True):
-        if columns.codes.shape[1]:
-            gaps = _find_binned_gaps(X[:, f], columns.codes[f], thresholds[start:end])
-        else:
-            gaps = _find_sorted_gaps(columns, f, thresholds[start:end], X.shape[0])
-        below[start:end], above[start:end] = gaps
+    thresholds, features = rules.condition_values[numeric], rules.condition_features[numeric]
+    gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
+    if columns.codes.shape[1]:
+        lowest, highest = np.full((2, X.shape[1], MISSING + 1), np.nan)
+        _find_ends(X, columns.codes, np.unique(features), lowest, highest)
+        _narrow_by_bins(lowest, highest, features, thresholds, gaps)
+    else:
+        _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
     digits = rules.condition_digits.copy()
-    digits[numeric] = np.maximum(digits[numeric], _count_all_digits(thresholds, Gaps(below, above)))
+    digits[numeric] = np.maximum(digits[numeric], _count_all_digits(thresholds, gaps))
     return replace(rules, condition_digits=digits)
 
 
@@ -66,36 +64,48 @@ def count_digits(threshold: float, below: float, above: float) -> int:
     return MOST_DIGITS
 
 
-def _find_sorted_gaps(columns: Columns, feature: int, thresholds: Array, n_examples: int) -> Gaps:
-    start, end = columns.start[feature : feature + 2]
-    values = columns.value[start : start + columns.present[feature]]
-    if end - start < n_examples:  # the others have the fill value
-        fill = columns.fill[feature]
-        values = np.insert(values, np.searchsorted(values, fill), fill)
-    return _look_up_gaps(values, thresholds)
+@kernel
+def _narrow(value: float, threshold: float, i: int, gaps: Gaps) -> None:
+    """Narrow a gap to a value of the feature."""
+    if value <= threshold:
+        gaps.below[i] = max(gaps.below[i], value)
+    elif value > threshold:
+        gaps.above[i] = min(gaps.above[i], value)
 
 
-def _look_up_gaps(values: Array, thresholds: Array) -> Gaps:
-    """The gaps between ascending values."""
-    bounded = np.concatenate([[-np.inf], values, [np.inf]])
-    place = np.searchsorted(values, thresholds, side="right")
-    return Gaps(bounded[place], bounded[place + 1])
+@kernel
+def _narrow_by_values(
+    columns: Columns, n_examples: int, features: NDArray[np.int32], thresholds: Array, gaps: Gaps
+) -> None:
+    for i in range(features.shape[0]):
+        f = features[i]
+        start, end = columns.start[f], columns.start[f + 1]
+        values = columns.value[start : start + columns.present[f]]
+        place = count_below(values, thresholds[i], True)
+        for e in range(max(place - 1, 0), min(place + 1, values.shape[0])):
+            _narrow(values[e], thresholds[i], i, gaps)
+        if end - start < n_examples:  # the others have the fill value
+            _narrow(columns.fill[f], thresholds[i], i, gaps)
 
 
-def _find_binned_gaps(column: Array, codes: NDArray[np.uint8], thresholds: Array) -> Gaps:
+@kernel
+def _narrow_by_bins(lowest: Array, highest: Array, features: NDArray[np.int32], thresholds: Array, gaps: Gaps) -> None:
     """The same for binned values: a threshold separates bins, so the ends of these are all that matters."""
-    lowest, highest = np.full(MISSING + 1, np.nan), np.full(MISSING + 1, np.nan)
-    _find_ends(column, codes, lowest, highest)
-    ends = np.concatenate([lowest[:MISSING], highest[:MISSING]])
-    return _look_up_gaps(np.sort(ends[~np.isnan(ends)]), thresholds)
+    for i in range(features.shape[0]):
+        for b in range(MISSING):
+            _narrow(lowest[features[i], b], thresholds[i], i, gaps)
+            _narrow(highest[features[i], b], thresholds[i], i, gaps)
 
 
-@njit(cache=True, nogil=True)
-def _find_ends(column: Array, codes: NDArray[np.uint8], lowest: Array, highest: Array) -> None:
-    """The smallest and the largest value of each bin."""
-    for n in range(column.shape[0]):
-        x, b = column[n], codes[n]
-        if not x >= lowest[b]:
-            lowest[b] = x
-        if not x <= highest[b]:
-            highest[b] = x
+@kernel
+def _find_ends(X: Array, codes: NDArray[np.uint8], features: NDArray[np.int32], lowest: Array, highest: Array) -> None:
+    """The smallest and the largest value of each bin of some features; X is read once."""
+    for begin in range(0, X.shape[0], BLOCK):
+        for i in range(features.shape[0]):
+            f = features[i]
+            for n in range(begin, min(begin + BLOCK, X.shape[0])):
+                x, b = X[n, f], codes[f, n]
+                if not x >= lowest[f, b]:
+                    lowest[f, b] = x
+                if not x <= highest[f, b]:
+                    highest[f, b] = x

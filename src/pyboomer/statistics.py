@@ -17,6 +17,7 @@ Sums of rows have the layout of a row. Y and the scores are padded in the same w
 that of the padding, and that of unknown labels.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -87,12 +88,22 @@ def choose_update(loss: Loss) -> int:
 
 
 def write_statistics(
-    loss: Loss, layout: int, truth: Truth, scores: Array, rows: Rows, statistics: Array, k: int
+    loss: Loss,
+    layout: int,
+    truth: Truth,
+    scores: Array,
+    rows: Rows,
+    statistics: Array,
+    k: int,
+    update_rows: Callable[..., None] | None = None,
 ) -> None:
-    """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4); `k` is the number of labels."""
+    """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4); `k` is the number of labels.
+
+    `update_rows` may take the place of `update_statistics`, to which the built-in losses leave it.
+    """
     update = choose_update(loss)
     if update != USER_DEFINED:
-        update_statistics(update, layout, truth, scores, rows, statistics, 0, pad(k))
+        (update_rows or update_statistics)(update, layout, truth, scores, rows, statistics, 0, pad(k))
         return
     Y, weight = truth.take(rows, k)
     g, *curvature = loss.weighted_derivatives(Y, scores[rows, :k], weight)

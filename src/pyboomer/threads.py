@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.boosting import learn_rules
+from pyboomer.boosting import Steps, learn_rules
 from pyboomer.heads import fit_head
 from pyboomer.refinement import refine_rule
 from pyboomer.simd import LANES, make_zeros
@@ -25,8 +25,8 @@ from pyboomer.sweeping import sum_bins
 WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
 
 
-def spread_learning(pool: ThreadPoolExecutor, n_threads: int) -> Callable[..., Any]:
-    """`boosting.learn_rules` with its heavy steps divided among the threads of a pool."""
+def spread_steps(pool: ThreadPoolExecutor, n_threads: int) -> Steps:
+    """The steps of `boosting`, divided among the threads of a pool."""
 
     def share(work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
         return list(pool.map(work, parts)) if len(parts) > 1 else [work(part) for part in parts]
@@ -87,9 +87,10 @@ def spread_learning(pool: ThreadPoolExecutor, n_threads: int) -> Callable[..., A
 
     refine = _interpret(refine_rule, sum_bins=over_bins)
     fit = _interpret(fit_head, sum_rows=over_columns, sum_hessians=over_labels)
-    return _interpret(
+    learn = _interpret(
         learn_rules, refine_rule=refine, fit_head=fit, update_statistics=update, add_scores_to_rows=add_scores
     )
+    return Steps(learn, update)
 
 
 def divide(size: int, n_parts: int, step: int = 1) -> list[slice]:
@@ -101,5 +102,5 @@ def divide(size: int, n_parts: int, step: int = 1) -> list[slice]:
 
 def _interpret(compiled: Any, **replaced: Any) -> Callable[..., Any]:
     """The Python function that was compiled, with some of the functions it calls replaced."""
-    function = compiled.py_func
+    function = getattr(compiled, "py_func", compiled)  # it is not compiled with NUMBA_DISABLE_JIT=1
     return FunctionType(function.__code__, {**function.__globals__, **replaced}, function.__name__)

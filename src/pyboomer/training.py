@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from pyboomer.binning import bin_columns, count_bins, separate_bins
-from pyboomer.boosting import Booster
+from pyboomer.boosting import COMPILED, Booster, Steps
 from pyboomer.examples import Examples
 from pyboomer.features import Columns, sort_columns
 from pyboomer.interrupt import DeferredInterrupt
@@ -26,7 +26,7 @@ from pyboomer.rules import RuleEnsemble, join_rules
 from pyboomer.sampling import NO_STRATA, count_examples, count_features, count_labels
 from pyboomer.stopping import Validation
 from pyboomer.tables import Table, find_features
-from pyboomer.threads import spread_learning
+from pyboomer.threads import spread_steps
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -83,7 +83,9 @@ def train(
     columns = sort_columns(matrix, table.nominal) if bins is None else bins.columns
     scale = model._find_scale(examples.Y)
     fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, table.names))
-    booster = _make_booster(model, columns, fixed, examples, scale, past, seed)
+    pool = ThreadPoolExecutor(n_threads)
+    steps = spread_steps(pool, n_threads) if n_threads > 1 else COMPILED
+    booster = _make_booster(model, columns, fixed, examples, scale, past, seed, steps)
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
@@ -98,9 +100,7 @@ def train(
     failure = None
     if isinstance(model.loss, Loss):
         compute_loss()  # a loss of the user's own may be at fault: better now than when all is learned
-    with ThreadPoolExecutor(n_threads) as pool:
-        if n_threads > 1:
-            booster.learn_rules = spread_learning(pool, n_threads)
+    with pool:
         try:
             _learn(booster, n_rules, take_rules, compute_loss, validation, watch)
         except KeyboardInterrupt:
@@ -121,6 +121,7 @@ def _make_booster(
     scale: float,
     past: RuleEnsemble | None,
     seed: int,
+    steps: Steps,
 ) -> Booster:
     def replay(scores: Array) -> None:
         assert past is not None
@@ -150,6 +151,7 @@ def _make_booster(
         max_conditions=model.max_conditions,
         min_coverage=model.min_coverage if model.min_coverage > 1 else 0.0,  # weights may add up to less than 1
         seed=seed,
+        steps=steps,
     )
 
 
