@@ -99,8 +99,8 @@ def summarise_table(table: Table) -> str:
     }
     for group, title in titles.items():
         approaches = [approach for approach in group if approach in table.approaches]
-        if len(approaches) < 2:
-            continue
+        if len(approaches) < 2 or (blocks and set(approaches) <= set(PAPER)):
+            continue  # nothing to compare, or nothing that has not been said
         blocks.append(title.upper())
         for measure in MEASURES:
             comparison, digits = table.compare(measure, approaches), round_digits(measure)

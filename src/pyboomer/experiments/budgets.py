@@ -72,7 +72,7 @@ QUICK = Budget(
     max_rounds=100,
     max_rounds_powerset=20,
     n_orders=1,
-    n_trees=100,
+    n_trees=30,
     figure_pairs=((0.5, 1.0),),
 )
 STANDARD = Budget(
