@@ -11,6 +11,7 @@ Begun anew with the same file, it goes on where it ended. First of all it checks
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,50 +43,61 @@ MEANINGS = {
     "relearned twice": "two such passes",
     "heads refitted": "the cheaper form: each rule in turn is taken out, and put back with a new head",
     "heads corrected": "each rule in turn stays, and one more step, shrunk by the learning rate, is added to its head",
-    "5 conditions": "for comparison, nothing new: `max_conditions=5`",
-    "learning rate 0.2": "for comparison, nothing new: the double of the default",
-    "3 x the rules": "for comparison, nothing new: `n_rules` times three, in about the time of two passes",
+    "2 conditions": "nothing new, for comparison: `max_conditions=2`",
+    "5 conditions": "the same with `max_conditions=5`",
+    "learning rate 0.2": "nothing new, for comparison: twice the default",
+    "3 x the rules": "nothing new, for comparison: `n_rules` times three, in about the time of two passes",
 }
 FOLDS = 10
 CRITICAL = 2.26  # two-sided 5 % of Student's t for the differences of ten folds
 CRITICAL_OVER_DATA = 2.36  # the same for eight data sets
-MARK = "## Figures"  # what stands above it on the page is written by hand
+MARK = "## With "  # what stands above it on the page is written by hand
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------
 
 
-def learn_all(make_booster: Callable[..., Booster], n_rules: int) -> Iterator[tuple[str, Booster, float]]:
-    """Learn in all ways; the seconds on the processor are those of the loops over rules."""
+def learn_all(
+    make_booster: Callable[..., Booster], n_rules: int, wanted: set[str]
+) -> Iterator[tuple[str, Booster, float]]:
+    """Learn in all ways that are wanted; the seconds on the processor are those of the loops over rules."""
 
     def timed(call: Callable[[], Booster], before: float = 0.0) -> tuple[Booster, float]:
         start = time.process_time()
         booster = call()
         return booster, before + time.process_time() - start
 
-    plain, seconds = timed(lambda: learn(make_booster, n_rules))
+    plain, seconds = timed(partial(learn, make_booster, n_rules))
     yield PLAIN, plain, seconds
-    yield "pruned", *timed(lambda: learn(make_booster, n_rules, Variation(pruning=PRUNED_BY_LAST_HEAD)))
-    yield "pruned, own heads", *timed(lambda: learn(make_booster, n_rules, Variation(pruning=PRUNED_BY_OWN_HEADS)))
-    yield "beam of 4", *timed(lambda: learn(make_booster, n_rules, Variation(beam_width=4)))
-    once, seconds_once = timed(lambda: learn_again(plain, Variation()), seconds)
-    yield "relearned", once, seconds_once
-    yield "relearned twice", *timed(lambda: learn_again(once, Variation()), seconds_once)
-    yield "heads refitted", *timed(lambda: learn_again(plain, Variation(again=REFIT)), seconds)
-    yield "heads corrected", *timed(lambda: learn_again(plain, Variation(again=CORRECT)), seconds)
-    yield "5 conditions", *timed(lambda: learn(make_booster, n_rules, max_conditions=5))
-    yield "learning rate 0.2", *timed(lambda: learn(make_booster, n_rules, learning_rate=0.2))
-    yield "3 x the rules", *timed(lambda: learn(make_booster, 3 * n_rules))
+    for name, call in {
+        "pruned": partial(learn, make_booster, n_rules, Variation(pruning=PRUNED_BY_LAST_HEAD)),
+        "pruned, own heads": partial(learn, make_booster, n_rules, Variation(pruning=PRUNED_BY_OWN_HEADS)),
+        "beam of 4": partial(learn, make_booster, n_rules, Variation(beam_width=4)),
+        "2 conditions": partial(learn, make_booster, n_rules, max_conditions=2),
+        "5 conditions": partial(learn, make_booster, n_rules, max_conditions=5),
+        "learning rate 0.2": partial(learn, make_booster, n_rules, learning_rate=0.2),
+        "3 x the rules": partial(learn, make_booster, 3 * n_rules),
+    }.items():
+        if name in wanted:
+            yield name, *timed(call)
+    for name, again in {"heads refitted": REFIT, "heads corrected": CORRECT}.items():
+        if name in wanted:
+            yield name, *timed(partial(learn_again, plain, Variation(again=again)), seconds)
+    if wanted & {"relearned", "relearned twice"}:
+        once, seconds = timed(partial(learn_again, plain, Variation()), seconds)
+        yield "relearned", once, seconds
+        if "relearned twice" in wanted:
+            yield "relearned twice", *timed(partial(learn_again, once, Variation()), seconds)
 
 
-def measure(name: str, loss: str, seed: int, n_rules: int) -> Iterator[dict[str, Any]]:
+def measure(name: str, loss: str, seed: int, n_rules: int, wanted: set[str]) -> Iterator[dict[str, Any]]:
     """For each variation, the figures of all folds."""
     data = load_dataset(name)
     Y = np.asarray(data.Y)
     figures: dict[str, dict[str, list[float]]] = {}
     for train, test in KFold(FOLDS, shuffle=True, random_state=1).split(Y):
         model = begin_model(loss, data.X[train], Y[train], data.nominal_features, seed)
-        for variation, booster, seconds in learn_all(prepare(model, data.X[train], Y[train]), n_rules):
+        for variation, booster, seconds in learn_all(prepare(model, data.X[train], Y[train]), n_rules, wanted):
             rules = take_rules(booster, model)
             labels = replace_rules(model, rules).predict(data.X[test])
             fold = {measure: 100 * loss(Y[test], labels) for measure, loss in MEASURES.items()}
@@ -96,7 +108,8 @@ def measure(name: str, loss: str, seed: int, n_rules: int) -> Iterator[dict[str,
             for key, value in fold.items():
                 figures.setdefault(variation, {}).setdefault(key, []).append(value)
     for variation, folds in figures.items():
-        yield {"data": name, "loss": loss, "seed": seed, "n_rules": n_rules, "variation": variation, "folds": folds}
+        if variation in wanted:
+            yield {"data": name, "loss": loss, "seed": seed, "n_rules": n_rules, "variation": variation, "folds": folds}
 
 
 # --- Showing ----------------------------------------------------------------------------------------------------------
@@ -109,6 +122,7 @@ class Results:
         self.rows = [row for row in rows if row["n_rules"] == n_rules]
         self.data = [name for name in DATA if any(row["data"] == name for row in self.rows)]
         self.seeds = sorted({row["seed"] for row in self.rows})
+        self.variations = [name for name in MEANINGS if any(row["variation"] == name for row in self.rows)]
 
     def get(self, loss: str, name: str, variation: str, figure: str) -> np.ndarray:
         wanted = (loss, name, variation)
@@ -141,7 +155,7 @@ def show_difference(mean: float, error: float, critical: float, digits: int) -> 
 def summarize(results: Results, loss: str) -> str:
     """A table of all variations: the change over all data sets, and on how many of them it is beyond noise."""
     rows = []
-    for variation in MEANINGS:
+    for variation in results.variations:
         cells = [variation]
         for measure in MEASURES:
             change = 100 * (results.ratios(loss, variation, measure) - 1)
@@ -160,7 +174,7 @@ def show_measure(results: Results, loss: str, measure: str) -> str:
     digits = 2 if measure == "Hamming" else 1
     plain = [f"{results.mean(loss, name, PLAIN, measure):.{digits}f}" for name in results.data]
     rows = [(PLAIN, *plain)]
-    for variation in MEANINGS:
+    for variation in results.variations:
         pairs = [results.difference(loss, name, variation, measure) for name in results.data]
         rows.append((variation, *(show_difference(*pair, CRITICAL, digits) for pair in pairs)))
     return format_table((f"{measure}, %", *results.data), rows)
@@ -168,7 +182,7 @@ def show_measure(results: Results, loss: str, measure: str) -> str:
 
 def show_size(results: Results, loss: str) -> str:
     rows = []
-    for variation in (PLAIN, *MEANINGS):
+    for variation in (PLAIN, *results.variations):
         cells = [variation]
         for name in results.data:
             conditions = results.mean(loss, name, variation, "conditions")
@@ -177,14 +191,14 @@ def show_size(results: Results, loss: str) -> str:
     return format_table(("conditions per rule / seconds", *results.data), rows)
 
 
-def write_figures(results: Results, n_rules: int) -> str:
+def write_figures(results: Results) -> str:
     """The part of the page that is made from the figures."""
     seeds = f"{len(results.seeds)} seed{'s' * (len(results.seeds) > 1)}"
     parts = [
         f"`KFold({FOLDS}, shuffle=True, random_state=1)`, out-of-fold predictions pooled, means over {seeds}; "
-        f"{n_rules} rules, the default rule counted, multi-label heads, learning rate 0.1, l2 = 1, bootstrap, log2 "
-        "features, default decoding. All measures are losses: less is better.",
-        "\n".join(f"- *{name}*: {meaning}" for name, meaning in MEANINGS.items()),
+        "the default rule counted, multi-label heads, learning rate 0.1, l2 = 1, bootstrap, log2 features, default "
+        "decoding. All measures are losses: less is better.",
+        "\n".join(f"- *{name}*: {meaning}" for name, meaning in MEANINGS.items() if name in results.variations),
     ]
     for loss in LOSSES:
         parts += [
@@ -202,12 +216,13 @@ def write_figures(results: Results, n_rules: int) -> str:
     return "\n\n".join(parts)
 
 
-def write_page(path: Path, parts: Sequence[str]) -> None:
+def write_page(path: Path, figures: str) -> None:
     """Write the figures; the words above them stay."""
     words = path.read_text(encoding="utf-8").split(MARK)[0] if path.exists() else "# Variations\n\n"
     machine = "; ".join(f"{name} {value}" for name, value in describe_machine().items())
-    figures = "\n\n".join([MARK, *parts, f"Made by `python benchmarks/variations.py`: {machine}."])
-    path.write_text(words + figures + "\n", encoding="utf-8")
+    path.write_text(
+        f"{words}{MARK}{figures}\n\nMade by `python benchmarks/variations.py`: {machine}.\n", encoding="utf-8"
+    )
     print(f"\nWritten to {path}.\n")
 
 
@@ -216,6 +231,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=DATA)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--n-rules", type=int, default=500)
+    parser.add_argument("--variations", nargs="+", choices=MEANINGS, default=tuple(MEANINGS))
     parser.add_argument("--write", type=Path, metavar="PAGE", help="e.g. docs/results/variations.md")
     args = parser.parse_args()
     n_rules = 20 if args.quick else args.n_rules
@@ -224,24 +240,24 @@ def main() -> None:
         store.content["rows"] = json.loads(args.json.read_text())["rows"]
     rows = store.content["rows"]
     check_variations()
-    print_head(("data, loss, seed, variation", *MEASURES, "conditions", "seconds"))
+    print_head(("data, loss, rules, seed, variation", *MEASURES, "conditions", "seconds"))
     for seed in args.seeds:
         for name in args.data:
             for loss in LOSSES:
-                wanted = (name, loss, seed, n_rules)
-                if any((row["data"], row["loss"], row["seed"], row["n_rules"]) == wanted for row in rows):
-                    continue
-                new = list(measure(*wanted))  # all or nothing, so that a run can go on where it ended
-                for row in new[:-1]:
-                    rows.append(row)
-                store.add(**new[-1])
-                for row in new:
-                    figures = [np.mean(row["folds"][key]) for key in (*MEASURES, "conditions", "seconds")]
-                    print_row(f"{name}, {loss}, {seed}, {row['variation']}", *(f"{f:.3f}" for f in figures))
-    text = write_figures(Results(rows, n_rules), n_rules)
-    print("\n" + text)
+                key = (name, loss, seed, n_rules)
+                done = {r["variation"] for r in rows if (r["data"], r["loss"], r["seed"], r["n_rules"]) == key}
+                wanted = {PLAIN, *args.variations} - done
+                for row in measure(*key, wanted) if wanted else ():
+                    store.add(**row)
+                    means = [np.mean(row["folds"][figure]) for figure in (*MEASURES, "conditions", "seconds")]
+                    label = f"{name}, {loss}, {n_rules}, {seed}, {row['variation']}"
+                    print_row(label, *(f"{mean:.3f}" for mean in means))
+    figures = "\n\n## And ".join(
+        f"{n} rules\n\n" + write_figures(Results(rows, n)) for n in sorted({row["n_rules"] for row in rows})
+    )
+    print(f"\n{MARK}{figures}")
     if args.write:
-        write_page(args.write, [text])
+        write_page(args.write, figures)
 
 
 if __name__ == "__main__":
