@@ -443,12 +443,12 @@ def test_the_round_trip_through_json_is_exact(ensemble: RuleEnsemble) -> None:
         (
             "condition_values",
             [0.3, 1.2, 3.0, 0.1, 0.7, 2.0],
-            "condition_values of nominal and ordinal features must be",
+            "condition_values of nominal and ordinal features",
         ),
         (
             "condition_values",
             [0.3, 1.2, 0.5, 0.1, 0.7, 2.0],
-            "condition_values of nominal and ordinal features must be",
+            "condition_values of nominal and ordinal features",
         ),
         ("condition_values", [0.3, float("nan"), 0.0, 0.1, 0.7, 2.0], "condition_values must be finite"),
         ("head_scores", [float("inf")] * 6, "head_scores must be finite"),
