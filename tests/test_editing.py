@@ -118,8 +118,6 @@ def test_scores_are_told_from_labels(text: str, expected: dict[str, float]) -> N
         ("IF x < 3 THEN y +1", "a condition reads x <= 1, x > 1, 1 < x <= 2, x == a or x != a", "x < 3"),
         ("IF x >= 3 THEN y +1", "a condition reads", "x >= 3"),
         ("IF a <= b > 3 THEN y +1", "a condition reads", "a <= b"),
-        ("IF x <= three THEN y +1", "expected a number, got 'three'", "three"),
-        ("IF x <= nan THEN y +1", "expected a number, got 'nan'", "nan"),
         ("IF x > THEN y +1", "a number is missing", "THEN"),
         ("IF x <= 1e999 THEN y +1", "the number is too large", "1e999"),
         ("IF <= 3 THEN y +1", "a feature is missing", "<= 3"),

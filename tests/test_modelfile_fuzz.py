@@ -576,7 +576,7 @@ def test_a_pickle_of_version_0_1_is_still_read(expected: dict[str, Any], tmp_pat
 
 def test_pickled_rules_that_lack_a_later_field_get_its_default() -> None:
     rules = fit("numeric").rules_
-    restore, arguments = rules.__reduce__()
+    restore, arguments, _ = rules.__reduce__()
     assert arguments == ()
     fields = {name: value for name, value in restore.keywords.items() if name != "categories"}
     assert pickle.loads(pickle.dumps(partial(RuleEnsemble, **fields)))() == rules

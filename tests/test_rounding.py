@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyboomer import BoomerClassifier, Rule
+from pyboomer import BoomerClassifier, Condition, Rule
 from pyboomer.datasets import load_dataset
-from pyboomer.editing import insert_rule
+from pyboomer.editing import compact, insert_rule, replace_rules
 from pyboomer.modelfile import load_model
 from pyboomer.prediction import find_covered
 from pyboomer.rounding import count_digits
@@ -114,3 +114,20 @@ def test_rules_without_digits_are_printed_in_full() -> None:
     rules = RuleEnsemble.from_dict(content)
     thresholds = {float(c.value) for rule in rules for c in rule.body}
     assert thresholds >= {float(c.value) for rule in read_again(rules) for c in rule.body}
+
+
+def test_a_tightened_condition_keeps_its_own_digits() -> None:
+    coarse, fine = Condition(0, "<=", 5.0, "x", digits=4), Condition(0, "<=", 3.123456789, "x", digits=10)
+    rule = Rule((coarse, fine), (0,), (1.0,), ("y",))
+    clf = BoomerClassifier(n_rules=2).fit([[1.0], [4.0]], [[0, 1], [1, 0]])
+    rules = RuleEnsemble.from_rules([rule], clf.rules_.feature_names, clf.rules_.label_names)
+    assert compact(replace_rules(clf, rules)).rules_[0].body_text() == "x0 <= 3.123456789"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog"])
+def test_printed_rules_of_benchmark_data_cover_the_same_examples(name: str, benchmark_data: Any) -> None:
+    data = benchmark_data(name)
+    nominal = list(data.nominal_features)
+    clf = BoomerClassifier(n_rules=200, random_state=1, categorical_features=nominal).fit(data.X, data.Y)
+    assert_same_coverage(clf, data.X)

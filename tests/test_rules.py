@@ -440,8 +440,16 @@ def test_the_round_trip_through_json_is_exact(ensemble: RuleEnsemble) -> None:
         ("condition_operators", [0, 1, 2, 1, 0, 256], "condition_operators holds a number that is out of range"),
         ("condition_operators", [0, 1, 2, 1, 0], "condition_operators must have as many entries as condition_features"),
         ("condition_operators", [0, 1, 2, 1, 0, True], "condition_operators must hold float or int only, got bool"),
-        ("condition_values", [0.3, 1.2, 3.0, 0.1, 0.7, 2.0], "condition_values of nominal features must be codes"),
-        ("condition_values", [0.3, 1.2, 0.5, 0.1, 0.7, 2.0], "condition_values of nominal features must be codes"),
+        (
+            "condition_values",
+            [0.3, 1.2, 3.0, 0.1, 0.7, 2.0],
+            "condition_values of nominal and ordinal features",
+        ),
+        (
+            "condition_values",
+            [0.3, 1.2, 0.5, 0.1, 0.7, 2.0],
+            "condition_values of nominal and ordinal features",
+        ),
         ("condition_values", [0.3, float("nan"), 0.0, 0.1, 0.7, 2.0], "condition_values must be finite"),
         ("head_scores", [float("inf")] * 6, "head_scores must be finite"),
         ("head_scores", [10**400] * 6, "head_scores"),

@@ -352,7 +352,7 @@ def test_what_is_no_table_of_examples_is_refused(table: Any, labels: Any, messag
 
 BAD_CHOICES = {
     "index too large": ([0, 9], "categorical_features has index 9, but X has 4 features"),
-    "index negative": ([-1], "categorical_features has index -1, but X has 4 features"),
+    "index too small": ([-5], "categorical_features has index -5, but X has 4 features"),
     "unknown name": (["a", "zz"], "categorical_features has 'zz', which is no column of X"),
     "mask too short": ([True], "categorical_features is a mask of length 1, but X has 4 features"),
     "mask too long": (np.ones(5, dtype=bool), "categorical_features is a mask of length 5, but X has 4 features"),

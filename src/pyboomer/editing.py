@@ -64,7 +64,8 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
 
 def _collect(chosen: Sequence[Rule], rules: RuleEnsemble) -> RuleEnsemble:
     """Some rules about the features and labels of others."""
-    return RuleEnsemble.from_rules(chosen, rules.feature_names, rules.label_names, rules.categories)
+    names = rules.feature_names, rules.label_names
+    return RuleEnsemble.from_rules(chosen, *names, rules.categories, rules.ordinal)
 
 
 def _resolve(condition: Condition, rules: RuleEnsemble) -> Condition:
@@ -74,11 +75,21 @@ def _resolve(condition: Condition, rules: RuleEnsemble) -> Condition:
     if feature not in rules.categories:
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is numeric and tested by <= or >")
+        if isinstance(condition.value, str):
+            raise ValueError(f"{condition}: feature {name!r} is numeric and compared with numbers")
         return replace(condition, feature=feature, value=float(condition.value))
     categories = rules.categories[feature]
+    wanted = condition.value
+    if feature in rules.ordinal:
+        if condition.is_nominal:
+            raise ValueError(f"{condition}: feature {name!r} is ordinal and tested by <= or >")
+        levels = tuple(map(str, categories))
+        if condition.value_text() not in levels:
+            hint = suggest(condition.value_text(), list(levels))
+            raise ValueError(f"{condition}: feature {name!r} has no level {condition.value_text()!r}{hint}")
+        return replace(condition, feature=feature, value=float(levels.index(condition.value_text())), levels=levels)
     if not condition.is_nominal:
         raise ValueError(f"{condition}: feature {name!r} is nominal and tested by == or !=")
-    wanted = condition.value
     found = [c for c in categories if str(c) == str(wanted)] or [c for c in categories if _is_same_number(c, wanted)]
     if not found:
         hint = suggest(str(wanted), list(map(str, categories)))
@@ -103,7 +114,7 @@ def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
         raise TypeError(f"rules must be a RuleEnsemble, got {type(rules).__name__}")
     if len(rules) == 0:
         raise ValueError("a model must have at least one rule")
-    for name in ("feature_names", "label_names", "categories"):
+    for name in ("feature_names", "label_names", "categories", "ordinal"):
         if repr(getattr(rules, name)) != repr(getattr(model.rules_, name)):  # 1, 1.0 and True are not the same
             raise ValueError(f"the rules must have the {name} of the model")
     edited = _store(model, rules, loss=None)
@@ -219,8 +230,10 @@ def _tighten(body: Sequence[Condition]) -> tuple[Condition, ...] | None:
             return None
         if c.operator == "!=" and equal:
             continue
-        tightest = {"<=": min, ">": max}.get(c.operator)
-        tight[c if tightest is None else replace(c, value=tightest(by_test[c.feature, c.operator]))] = None
+        if not c.is_nominal:
+            limit = min(upper) if c.operator == "<=" else max(lower)
+            c = next(o for o in body if (o.feature, o.operator, o.value) == (c.feature, c.operator, limit))
+        tight[c] = None
     return tuple(tight)
 
 

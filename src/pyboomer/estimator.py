@@ -137,7 +137,7 @@ class RuleEstimator(BaseEstimator, ABC):
             table = read_training_table(self, X, self.categorical_features)
         else:
             self._check_objective()
-            table = Table(self._read_table(X), past.feature_names, past.categories)
+            table = Table(self._read_table(X), past.feature_names, past.categories, past.ordinal)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
         examples = read_examples(table.matrix, labels, sample_weight)
@@ -206,7 +206,7 @@ class RuleEstimator(BaseEstimator, ABC):
                 raise ValueError("eval_set must be a pair (X, y), or a list of one such pair") from None
             try:
                 refuse_lazy("y", y)
-                matrix = read_table(self, X, table.names, table.categories)
+                matrix = read_table(self, X, table.names, table.categories, table.ordinal)
                 return examples, read_examples(matrix, self._read_labels(y, form), None)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"eval_set: {error}") from None
@@ -253,7 +253,7 @@ class RuleEstimator(BaseEstimator, ABC):
     # --- Scores -------------------------------------------------------------------------------------------------------
 
     def _read_table(self, X: Any) -> Matrix:
-        return read_table(self, X, self.rules_.feature_names, self.rules_.categories)
+        return read_table(self, X, self.rules_.feature_names, self.rules_.categories, self.rules_.ordinal)
 
     def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
         """The (N, K) scores of examples that were read before."""
@@ -289,9 +289,9 @@ class RuleEstimator(BaseEstimator, ABC):
     def feature_importances_(self) -> Array:
         """The importance of each feature by gain, adding up to 1; see `pyboomer.explore.importance`."""
         check_is_fitted(self, "rules_")
-        from pyboomer.explore.importance import feature_importance
+        from pyboomer.explore.importance import overall_importance
 
-        return feature_importance(self).overall
+        return overall_importance(self.rules_)
 
     # --- Giving the model away ----------------------------------------------------------------------------------------
 
@@ -319,6 +319,39 @@ class RuleEstimator(BaseEstimator, ABC):
         from pyboomer.scorer import write_scorer
 
         text = write_scorer(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        X: Any = None,
+        y: Any = None,
+        max_examples: int = 200,
+        title: str | None = None,
+    ) -> str:
+        """The model as a page to look at in a browser, also written to a file if `path` is given.
+
+        One HTML file, which needs neither network nor server: all rules, what they say of each label and feature and,
+        if there are examples, how they add up to the scores of each.
+
+        Parameters
+        ----------
+        path : str or path, optional
+        X, y : optional
+            Examples, and their labels or targets, NaN for an unknown one.
+        max_examples : int, default=200
+            How many of the examples, drawn at random, are part of the page; fewer, if they have very many features.
+        title : str, optional
+            The heading of the page.
+        """
+        check_is_fitted(self, "rules_")
+        from pyboomer.explore.page import write_page
+        from pyboomer.explore.summary import summarise  # which imports this module
+
+        text = write_page(summarise(self, X, y, max_examples=max_examples, title=title))
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

@@ -140,8 +140,12 @@ def _name_inputs(features: tuple[str, ...]) -> list[str]:
 
 
 def _add_codes(nodes: Nodes, rules: RuleEnsemble, feature: int, name: str) -> str:
-    """Turn text into codes of categories: NaN if it is missing, one more than all others if it was never seen."""
+    """Turn text into codes of categories: NaN if it is missing, one more than all others if it was never seen.
+
+    Of an ordinal feature, what is no level is missing.
+    """
     categories = [_encodable(str(category)) for category in rules.categories[feature]]
+    unseen = np.nan if feature in rules.ordinal else float(len(categories))
     return _add(
         nodes,
         "LabelEncoder",
@@ -149,7 +153,7 @@ def _add_codes(nodes: Nodes, rules: RuleEnsemble, feature: int, name: str) -> st
         domain=ML,
         keys_tensor=numpy_helper.from_array(np.array([*categories, _find_missing_text(rules)], dtype=object)),
         values_tensor=numpy_helper.from_array(np.array([*range(len(categories)), np.nan])),
-        default_tensor=numpy_helper.from_array(np.array([float(len(categories))])),
+        default_tensor=numpy_helper.from_array(np.array([unseen])),
     )
 
 

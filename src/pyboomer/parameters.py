@@ -245,8 +245,9 @@ PARAMETERS = (
         'None, "from_dtype", a mask, indices or names',
         _is_feature_choice,
         "The nominal features: tested for equality instead of order. None: the columns of a DataFrame that hold "
-        'categories or text; "from_dtype": all columns of objects as well. A boolean mask, a list of indices or of '
-        "column names says exactly which; an array or sparse matrix has none unless they are chosen so.",
+        'categories (unless they are ordered) or text; "from_dtype": all columns of objects as well. A boolean mask, a '
+        "list of indices or of column names says exactly which; an array or sparse matrix has none unless they are "
+        "chosen so.",
     ),
     Parameter(
         "early_stopping",

@@ -3,13 +3,14 @@
 The grammar is that of printed rules:
 
     rule      = "IF" condition {"AND" condition} "THEN" head  |  "DEFAULT" head
-    condition = name ("<=" | ">") number  |  number "<" name ["<=" number]  |  name ("==" | "!=") category
+    condition = name ("<=" | ">") limit  |  limit "<" name ["<=" limit]  |  name ("==" | "!=") category
+    limit     = number  |  level
     head      = label score {"," label score}  |  "nothing"
 
-Keywords are in capitals, with space around them; other space does not matter. A name, label or category is any text
-that can be told from what is around it, or is quoted: ``"salt, pepper"``; in quotes, a backslash takes the character
-behind it as it is. What starts with a quote must be quoted, and so must what contains a keyword or (in names of
-features) an operator or (in those of labels) a comma. A score may touch its label if it has a sign.
+Keywords are in capitals, with space around them; other space does not matter. A name, label, level or category is any
+text that can be told from what is around it, or is quoted: ``"salt, pepper"``; in quotes, a backslash takes the
+character behind it as it is. What starts with a quote must be quoted, and so must what contains a keyword or (in names
+of features) an operator or (in those of labels) a comma. A score may touch its label if it has a sign.
 """
 
 import re
@@ -77,6 +78,10 @@ class Piece(NamedTuple):
             raise self.fault("the number is too large")
         return number
 
+    def read_limit(self) -> Category:
+        """A number, or the level of an ordinal feature."""
+        return self.read_number() if self.is_number() or not str(self) else self.read_name("level")
+
     def read_category(self) -> Category:
         name = self.read_name("category")
         return _find_number(name) if name == str(self) else name
@@ -117,11 +122,11 @@ def _read_condition(piece: Piece) -> list[Condition]:
     sides, operators = piece.cut(OPERATOR), OPERATOR.findall(piece.mask, piece.start, piece.end)
     match operators:
         case ["<=" | ">" as operator]:
-            return [Condition(-1, operator, sides[1].read_number(), sides[0].read_name("feature"))]
-        case ["<"] | ["<", "<="] if sides[0].is_number():
+            return [Condition(-1, operator, sides[1].read_limit(), sides[0].read_name("feature"))]
+        case ["<", "<="] | ["<"] if len(operators) == 2 or sides[0].is_number():
             name = sides[1].read_name("feature")
             limits = zip((">", "<="), sides[::2], strict=False)
-            return [Condition(-1, operator, side.read_number(), name) for operator, side in limits]
+            return [Condition(-1, operator, side.read_limit(), name) for operator, side in limits]
         case ["==" | "!=" as operator, *_]:  # a category may look like a condition: <=50K
             category = sides[1]._replace(end=piece.end).read_category()
             return [Condition(-1, operator, category, sides[0].read_name("feature"))]
@@ -158,10 +163,7 @@ def _read_head(whole: Piece) -> dict[str, float]:
 
 def write_rule(rule: Rule) -> str:
     """Write a rule so that `Rule.parse` reads just the same: quoted where need be, all conditions, numbers in full."""
-    conditions = [
-        f"{_quote(c.name)} {c.operator} {_write_category(c.value) if c.is_nominal else repr(float(c.value))}"
-        for c in rule.body
-    ]
+    conditions = [f"{_quote(c.name)} {c.operator} {_write_value(c)}" for c in rule.body]
     scores = (f"{_quote(label)} {float(score):+}" for label, score in rule.head.items())
     head = ", ".join(scores) or "nothing"
     return f"IF {' AND '.join(conditions)} THEN {head}" if conditions else f"DEFAULT {head}"
@@ -171,6 +173,12 @@ def _quote(name: str) -> str:
     if PLAIN_NAME.fullmatch(name) and not set(KEYWORDS) & set(name.split()):
         return name
     return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+
+
+def _write_value(condition: Condition) -> str:
+    if condition.levels:
+        return _write_category(condition.value_text())
+    return _write_category(condition.value) if condition.is_nominal else repr(float(condition.value))
 
 
 def _write_category(category: Category) -> str:

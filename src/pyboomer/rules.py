@@ -8,12 +8,29 @@ import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyboomer.layout import (
+    DTYPES,
+    FIRST_NOMINAL_OPERATOR,
+    OPERATORS,
+    OPTIONAL,
+    PER_CONDITION,
+    PER_RULE,
+    PER_SCORE,
+    Category,
+    any_in_rule,
+    check_layout,
+    check_list,
+    check_nominal,
+    frozen_array,
+    gather,
+    plain_categories,
+    plain_names,
+)
 from pyboomer.names import find_all
 from pyboomer.ruletext import (
     SHOWN_RULES,
@@ -25,35 +42,14 @@ from pyboomer.ruletext import (
     tabulate,
 )
 
-OPERATORS = ("<=", ">", "==", "!=")  # stored as codes 0..3; the first two test numeric, the last two nominal features
-FIRST_NOMINAL_OPERATOR = 2
-
-Category = str | int | float | bool
-
-_DTYPES: dict[str, type[np.generic]] = {
-    "condition_offsets": np.int64,  # all conditions, or all scores, of a model may outnumber an int32
-    "condition_features": np.int32,
-    "condition_operators": np.int8,
-    "condition_values": np.float64,  # thresholds are compared in float64 at fit and at predict
-    "head_offsets": np.int64,
-    "head_labels": np.int32,
-    "head_scores": np.float64,
-    "coverage": np.float64,  # weights need not be integers
-    "gain": np.float64,
-    "condition_digits": np.int8,
-}
-_PER_CONDITION = ("condition_features", "condition_operators", "condition_values", "condition_digits")
-_PER_SCORE = ("head_labels", "head_scores")
-_PER_RULE = ("coverage", "gain")
-_OPTIONAL = ("condition_digits",)  # the first models had no such thing
-
 
 @dataclass(frozen=True)
 class Condition:
     """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
 
     `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
-    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all.
+    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
+    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them.
     """
 
     feature: int
@@ -61,6 +57,7 @@ class Condition:
     value: Category
     name: str
     digits: int = field(default=0, compare=False)
+    levels: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
@@ -70,8 +67,12 @@ class Condition:
         return f"{self.name} {self.operator} {self.value_text()}"
 
     def value_text(self) -> str:
-        """The category, or the threshold with as many digits as matter."""
-        return str(self.value) if self.is_nominal else format_threshold(float(self.value), self.digits)
+        """The category or level, or the threshold with as many digits as matter."""
+        if self.levels:
+            return self.levels[int(self.value)]
+        if isinstance(self.value, str) or self.is_nominal:
+            return str(self.value)
+        return format_threshold(float(self.value), self.digits)
 
     @property
     def is_nominal(self) -> bool:
@@ -81,8 +82,12 @@ class Condition:
     def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
         """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
 
-        A missing value (NaN, None) meets no condition, whichever its operator.
+        A missing value (NaN, None) meets no condition, whichever its operator; nor does what is no level.
         """
+        if self.levels:
+            positions = {level: float(position) for position, level in enumerate(self.levels)}
+            given = np.asarray(values, dtype=object)
+            values = np.array([positions.get(value, np.nan) for value in given.ravel()]).reshape(given.shape)
         if not self.is_nominal:
             numbers = np.asarray(values, dtype=np.float64)
             threshold = float(self.value)
@@ -172,7 +177,9 @@ class RuleEnsemble:
     feature_names, label_names : tuple of str
         Names of all features and labels of the data.
     categories : mapping from int to tuple, optional
-        The categories of each nominal feature, by its index.
+        The categories of each nominal feature, by its index, and the levels of each ordinal one, in their order.
+    ordinal : tuple of int, optional
+        The ordinal features: positions of levels are compared with thresholds.
     condition_digits : int8 array, optional
         How many significant digits of a threshold are printed; 0 for all of them.
     """
@@ -190,20 +197,22 @@ class RuleEnsemble:
     label_names: tuple[str, ...]
     categories: Mapping[int, tuple[Category, ...]] = field(default_factory=dict)
     condition_digits: NDArray[np.int8] = None  # type: ignore[assignment]
+    ordinal: tuple[int, ...] = ()
     order: NDArray[np.int64] = field(init=False)
     share: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.condition_digits is None:
             object.__setattr__(self, "condition_digits", np.zeros(len(self.condition_features), dtype=np.int8))
-        frozen: dict[str, Any] = {name: _frozen_array(name, getattr(self, name)) for name in _DTYPES}
+        frozen: dict[str, Any] = {name: frozen_array(name, getattr(self, name)) for name in DTYPES}
         for name in ("feature_names", "label_names"):
-            frozen[name] = _plain_names(name, getattr(self, name))
-        frozen["categories"] = _plain_categories(self.categories, len(frozen["feature_names"]))
+            frozen[name] = plain_names(name, getattr(self, name))
+        frozen["categories"] = plain_categories(self.categories, len(frozen["feature_names"]))
+        frozen["ordinal"] = tuple(sorted(map(int, self.ordinal)))
         for name, value in frozen.items():
             object.__setattr__(self, name, value)  # the only way to set a field of a frozen dataclass
-        _check_layout(self)
-        _check_nominal(self)
+        check_layout(self)
+        check_nominal(self)
         with np.errstate(over="ignore"):
             total = float(self.gain.sum())
         share = self.gain / total if 0 < total < np.inf else np.zeros(len(self))
@@ -238,11 +247,12 @@ class RuleEnsemble:
         if not isinstance(other, RuleEnsemble):
             return NotImplemented
         # Lists of categories are compared as text: Python holds 1, 1.0 and True to be equal.
-        said = [name for name in _DTYPES if name != "condition_digits"]  # how they are printed makes no difference
+        said = [name for name in DTYPES if name != "condition_digits"]  # how they are printed makes no difference
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in said) and (
             self.feature_names == other.feature_names
             and self.label_names == other.label_names
             and repr(self.categories) == repr(other.categories)
+            and self.ordinal == other.ordinal
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -301,10 +311,10 @@ class RuleEnsemble:
         wanted = np.ones(len(self), dtype=bool)
         if feature is not None:
             tested = np.isin(self.condition_features, find_all("feature", feature, self.feature_names))
-            wanted &= _any_in_rule(self.condition_offsets, tested)
+            wanted &= any_in_rule(self.condition_offsets, tested)
         if label is not None:
             scored = np.isin(self.head_labels, find_all("label", label, self.label_names)) & (self.head_scores != 0)
-            wanted &= _any_in_rule(self.head_offsets, scored)
+            wanted &= any_in_rule(self.head_offsets, scored)
         return self[wanted]
 
     def by_gain(self) -> "RuleEnsemble":
@@ -320,11 +330,12 @@ class RuleEnsemble:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain dicts and lists that JSON can hold; `from_dict` restores them exactly."""
-        arrays = {name: getattr(self, name).tolist() for name in _DTYPES}
+        arrays = {name: getattr(self, name).tolist() for name in DTYPES}
         return arrays | {
             "feature_names": list(self.feature_names),
             "label_names": list(self.label_names),
             "categories": {str(feature): list(values) for feature, values in self.categories.items()},
+            "ordinal": list(self.ordinal),
         }
 
     @classmethod
@@ -336,19 +347,19 @@ class RuleEnsemble:
         if not isinstance(data, Mapping):
             raise ValueError(f"rules must be a dict, got {type(data).__name__}")
         expected = [f.name for f in fields(cls) if f.init]
-        if missing := [name for name in expected if name not in data and name not in _OPTIONAL]:
+        if missing := [name for name in expected if name not in data and name not in OPTIONAL]:
             raise ValueError(f"rules lack {', '.join(missing)}")
         if unknown := [key for key in data if key not in expected]:
             raise ValueError(f"rules have unknown keys: {reprlib.repr(unknown)}")
         for name in (name for name in expected if name != "categories" and name in data):
-            _check_list(name, data[name], {str} if name not in _DTYPES else {int, float})
+            check_list(name, data[name], {int} if name == "ordinal" else {int, float} if name in DTYPES else {str})
         if not isinstance(data["categories"], Mapping):
             raise ValueError(f"categories must be a dict, got {type(data['categories']).__name__}")
         features = {str(feature): feature for feature in range(len(data["feature_names"]))}
         for key, values in data["categories"].items():
             if key not in features:
                 raise ValueError(f"categories must have indices of features as keys, got {reprlib.repr(key)}")
-            _check_list(f"categories[{key}]", values, {str, int, float, bool})
+            check_list(f"categories[{key}]", values, {str, int, float, bool})
         return cls(**{**data, "categories": {features[key]: values for key, values in data["categories"].items()}})
 
     @classmethod
@@ -358,6 +369,7 @@ class RuleEnsemble:
         feature_names: Sequence[str],
         label_names: Sequence[str],
         categories: Mapping[int, Sequence[Category]] | None = None,
+        ordinal: Sequence[int] = (),
     ) -> Self:
         """Build an ensemble of single rules; features and labels are found by their index, not by their name."""
         rules = list(rules)
@@ -379,25 +391,27 @@ class RuleEnsemble:
             "gain": [rule.gain for rule in rules],
             "condition_digits": [c.digits for c in conditions],
         }
-        return cls(**arrays, feature_names=tuple(feature_names), label_names=tuple(label_names), categories=nominal)
+        arrays |= {"feature_names": tuple(feature_names), "label_names": tuple(label_names)}
+        return cls(**arrays, categories=nominal, ordinal=tuple(ordinal))
 
     def _rule(self, t: int) -> Rule:
         conditions = slice(*self.condition_offsets[t : t + 2].tolist())
         head = slice(*self.head_offsets[t : t + 2].tolist())
-        own = (getattr(self, name)[conditions].tolist() for name in _PER_CONDITION)
+        own = (getattr(self, name)[conditions].tolist() for name in PER_CONDITION)
         body = []
         for feature, code, value, digits in zip(*own, strict=True):
             shown = self.categories[feature][int(value)] if code >= FIRST_NOMINAL_OPERATOR else value
-            body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature], digits))
+            levels = tuple(map(str, self.categories[feature])) if feature in self.ordinal else ()
+            body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature], digits, levels))
         labels = tuple(self.head_labels[head].tolist())
         names = tuple(self.label_names[label] for label in labels)
         scores = tuple(self.head_scores[head].tolist())
         return Rule(tuple(body), labels, scores, names, float(self.coverage[t]), float(self.gain[t]))
 
     def _select(self, rules: NDArray[np.intp]) -> "RuleEnsemble":
-        condition_offsets, conditions = _gather(self.condition_offsets, rules)
-        head_offsets, scores = _gather(self.head_offsets, rules)
-        positions = {_PER_CONDITION: conditions, _PER_SCORE: scores, _PER_RULE: rules}
+        condition_offsets, conditions = gather(self.condition_offsets, rules)
+        head_offsets, scores = gather(self.head_offsets, rules)
+        positions = {PER_CONDITION: conditions, PER_SCORE: scores, PER_RULE: rules}
         taken = {name: getattr(self, name)[where] for names, where in positions.items() for name in names}
         selected = replace(self, condition_offsets=condition_offsets, head_offsets=head_offsets, **taken)
         selected._remember(self.order[rules], self.share[rules])
@@ -410,7 +424,7 @@ def join_rules(parts: Sequence[RuleEnsemble]) -> RuleEnsemble:
         return parts[0]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in (*_PER_CONDITION, *_PER_SCORE, *_PER_RULE)
+        for name in (*PER_CONDITION, *PER_SCORE, *PER_RULE)
     }
     for name in ("condition_offsets", "head_offsets"):
         lengths = np.concatenate([np.diff(getattr(part, name)) for part in parts])
@@ -431,114 +445,3 @@ def is_missing(value: Any) -> bool:
     """Tell NaN, None and pandas' NA: all that is not equal to itself, and None."""
     same = value == value
     return value is None or not isinstance(same, bool | np.bool_) or not same
-
-
-def _gather(offsets: NDArray[np.int64], rules: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the positions of the entries that belong to some rules, and the offsets of these rules among them."""
-    lengths = np.diff(offsets)[rules]
-    gathered = np.concatenate([[0], np.cumsum(lengths)])
-    return gathered, np.repeat(offsets[rules] - gathered[:-1], lengths) + np.arange(gathered[-1])
-
-
-def _any_in_rule(offsets: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which rules have a marked entry."""
-    counts = np.concatenate([[0], np.cumsum(marked)])[offsets]
-    return np.diff(counts) > 0
-
-
-def _check_list(name: str, values: Any, allowed: set[type]) -> None:
-    if not isinstance(values, list | tuple):
-        raise ValueError(f"{name} must be a list, got {type(values).__name__}")
-    if strange := set(map(type, values)) - allowed:
-        kinds = " or ".join(sorted(kind.__name__ for kind in allowed))
-        raise ValueError(f"{name} must hold {kinds} only, got {min(kind.__name__ for kind in strange)}")
-
-
-def _frozen_array(name: str, values: ArrayLike) -> NDArray[Any]:
-    wanted = np.dtype(_DTYPES[name])
-    try:
-        given = np.asarray(values)
-    except OverflowError:
-        raise ValueError(f"{name} holds a number that is out of range") from None
-    if given.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, got {given.ndim}")
-    if given.size and given.dtype.kind not in ("iu" if wanted.kind == "i" else "iuf"):
-        raise ValueError(f"{name} must hold numbers that fit {wanted}, got {given.dtype}")
-    array = np.array(given, dtype=wanted)
-    if wanted.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite")
-    if given.dtype != wanted and not np.array_equal(array, given):
-        raise ValueError(f"{name} holds a number that is out of range")
-    array.flags.writeable = False
-    return array
-
-
-def _plain_names(name: str, names: Iterable[Any]) -> tuple[str, ...]:
-    names = tuple(names)
-    if set(map(type, names)) <= {str}:
-        return names
-    if strange := [value for value in names if not isinstance(value, str)]:
-        raise ValueError(f"{name} must be strings, got {reprlib.repr(strange[0])}")
-    return tuple(map(str, names))
-
-
-def _plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) -> Mapping[int, tuple[Category, ...]]:
-    if isinstance(categories, MappingProxyType):  # those of another ensemble
-        return categories
-    plain = {}
-    for feature, given in sorted(categories.items()):
-        if not isinstance(feature, int | np.integer) or not 0 <= feature < n_features:
-            raise ValueError(f"categories has the key {feature!r}, which is not an index of {n_features} features")
-        values = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
-        allowed = set(map(type, values)) <= {str, int, float, bool}
-        if not allowed or any(type(value) is float and not np.isfinite(value) for value in values):
-            raise ValueError(f"categories[{feature}] must be strings, booleans or finite numbers")
-        if len(set(values)) < len(values):
-            raise ValueError(f"categories[{feature}] must be distinct")
-        plain[int(feature)] = values
-    return MappingProxyType(plain)
-
-
-def _check_layout(e: RuleEnsemble) -> None:
-    """Check that the arrays fit each other and the names."""
-    for first, *others in (_PER_CONDITION, _PER_SCORE, _PER_RULE):
-        for name in others:
-            n, n_first = len(getattr(e, name)), len(getattr(e, first))
-            if n != n_first:
-                raise ValueError(f"{name} must have as many entries as {first}, {n_first}, got {n}")
-    for name, n in ("condition_offsets", len(e.condition_features)), ("head_offsets", len(e.head_labels)):
-        offsets = getattr(e, name)
-        if len(offsets) != len(e) + 1:
-            raise ValueError(f"{name} must have one entry more than coverage, {len(e) + 1}, got {len(offsets)}")
-        if offsets[0] != 0 or offsets[-1] != n or (offsets[1:] < offsets[:-1]).any():
-            raise ValueError(f"{name} must rise from 0 to the number of entries, {n}")
-    limits = {"condition_features": e.feature_names, "condition_operators": OPERATORS, "head_labels": e.label_names}
-    for name, named in limits.items():
-        indices = getattr(e, name)
-        if ((indices < 0) | (indices >= len(named))).any():
-            raise ValueError(
-                f"{name} must be below {len(named)} and not negative, got {indices.min()} to {indices.max()}"
-            )
-    if ((e.condition_digits < 0) | (e.condition_digits > 17)).any():
-        raise ValueError("condition_digits must be from 0 to 17")
-    if (e.coverage < 0).any():
-        raise ValueError("coverage must not be negative")
-    falls = e.head_labels[1:] <= e.head_labels[:-1]
-    starts = e.head_offsets[(e.head_offsets > 0) & (e.head_offsets < len(e.head_labels))]
-    falls[starts - 1] = False  # from one rule to the next they may fall
-    if falls.any():
-        raise ValueError("head_labels must be ascending within a rule")
-
-
-def _check_nominal(e: RuleEnsemble) -> None:
-    """Check that operators suit their features and that codes are those of categories."""
-    n_categories = np.full(len(e.feature_names), -1)  # -1: not nominal
-    for feature, categories in e.categories.items():
-        n_categories[feature] = len(categories)
-    sizes = n_categories[e.condition_features]
-    nominal = e.condition_operators >= FIRST_NOMINAL_OPERATOR
-    if (nominal != (sizes >= 0)).any():
-        raise ValueError("condition_operators must be == or != for features in categories, <= or > for all others")
-    codes = e.condition_values[nominal]
-    if ((codes < 0) | (codes >= sizes[nominal]) | (codes != np.floor(codes))).any():
-        raise ValueError("condition_values of nominal features must be codes, positions in their categories")

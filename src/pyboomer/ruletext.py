@@ -107,7 +107,7 @@ def render_rules(rules: "RuleEnsemble", max_rules: int = SHOWN_RULES, max_labels
 
 def render_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_numbers: int) -> str:
     """An HTML table of cells that are HTML themselves; the first `n_numbers` columns are set to the right."""
-    cell = '<{tag} style="text-align: {side}; vertical-align: top">{content}</{tag}>'
+    cell = '<{tag} style="text-align: {side}; vertical-align: top; padding: 2px 8px">{content}</{tag}>'
 
     def render_row(cells: Sequence[str], tag: str) -> str:
         sides = ["right"] * n_numbers + ["left"] * (len(cells) - n_numbers)

@@ -123,6 +123,10 @@ def _write_rule(number: int, rule: Rule, n_labels: int) -> Iterator[str]:
 
 
 def _write_condition(condition: Condition) -> str:
+    if condition.levels:
+        position = int(condition.value) + 1
+        met = condition.levels[:position] if condition.operator == "<=" else condition.levels[position:]
+        return f"x[{condition.name!r}] in {met!r}"
     if condition.operator == "!=":
         return f"differs(x[{condition.name!r}], {condition.value!r})"
     return f"x[{condition.name!r}] {condition.operator} {condition.value!r}"

@@ -6,6 +6,9 @@ neither, are refused unless `categorical_features` names them: their categories 
 NA and null all stand for a missing value, which meets no condition; a category that was not seen in training meets
 every ``!=`` and no ``==``.
 
+Ordered categories of pandas are ordinal: their levels are compared by position, and what is no level is missing. If
+they are ascending numbers, the column is numeric.
+
 Nominal features become category codes. Those of a dense table do so here, at once; a sparse one keeps its values, since
 the zeros it does not store must keep meaning zero, and is encoded where it is sorted or made dense.
 """
@@ -27,16 +30,23 @@ from pyboomer.rules import is_missing
 
 Array = NDArray[np.float64]
 
-NUMBERS, CATEGORIES, OBJECTS, OTHERS = "numbers", "categories", "objects", "others"  # kinds of dtypes in a DataFrame
+# kinds of dtypes in a DataFrame
+NUMBERS, CATEGORIES, LEVELS, OBJECTS, OTHERS = "numbers", "categories", "levels", "objects", "others"
 SKLEARN_READS_POLARS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 
 
 class Table(NamedTuple):
-    """The features of the training data: numbers, names, and the categories of the nominal ones."""
+    """The features of the training data: numbers, names, the categories of nominal and the levels of ordinal ones."""
 
     matrix: Matrix
     names: tuple[str, ...]
     categories: Categories
+    ordinal: tuple[int, ...] = ()
+
+    @property
+    def nominal(self) -> Categories:
+        """The categories of the nominal features alone."""
+        return {f: values for f, values in self.categories.items() if f not in self.ordinal}
 
 
 class Column(NamedTuple):
@@ -53,10 +63,15 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
     if _is_frame(X):
         columns = _list_columns(estimator, X, reset=True)
         names = tuple(column.name for column in columns)
+        by_dtype = categorical_features is None or isinstance(categorical_features, str)
+        levels = {c.feature: _find_levels(c) for c in columns if by_dtype and c.kind == LEVELS}
         nominal = _find_nominal(categorical_features, names, columns)
-        categories = {int(f): _find_column_categories(columns[f]) for f in np.flatnonzero(nominal)}
+        categories = levels | {int(f): _find_column_categories(columns[f]) for f in np.flatnonzero(nominal)}
         cure = "; name it in categorical_features, or turn it into numbers"
-        return Table(_read_columns(columns, categories, cure), names, categories)
+        ordinal = tuple(levels)
+        return Table(
+            _read_columns(columns, categories, ordinal, cure), names, dict(sorted(categories.items())), ordinal
+        )
     matrix = _read_matrix(estimator, X, reset=True)
     names = tuple(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(matrix.shape[1])]))
     nominal = _find_nominal(categorical_features, names, ())
@@ -67,10 +82,12 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
     return Table(encode(matrix, categories), names, categories)
 
 
-def read_table(estimator: BaseEstimator, X: Any, names: tuple[str, ...], categories: Categories) -> Matrix:
+def read_table(
+    estimator: BaseEstimator, X: Any, names: tuple[str, ...], categories: Categories, ordinal: tuple[int, ...] = ()
+) -> Matrix:
     """Read X for predictions by a fitted estimator."""
     if _is_frame(X):
-        return _read_columns(_list_columns(estimator, X, reset=False), categories, ", but was in training")
+        return _read_columns(_list_columns(estimator, X, reset=False), categories, ordinal, ", but was in training")
     if any(isinstance(value, str) for values in categories.values() for value in values):
         feature = next(f for f, values in categories.items() if any(isinstance(v, str) for v in values))
         raise ValueError(f"X must be a DataFrame: feature {names[feature]!r} has categories that are strings")
@@ -209,6 +226,10 @@ def _list_columns(estimator: BaseEstimator, X: Any, reset: bool) -> list[Column]
 
 def _find_kind(dtype: Any) -> str:
     """What a column of this dtype holds; read from its name, for want of anything else that all of them have."""
+    if getattr(dtype, "ordered", False):
+        values = dtype.categories.tolist()
+        ascend = all(isinstance(value, int | float) for value in values) and values == sorted(values)
+        return NUMBERS if ascend else LEVELS
     name = str(dtype).lower()
     is_numeric = dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "buif"
     if is_numeric or name.startswith(("bool", "decimal", "null")):
@@ -218,13 +239,13 @@ def _find_kind(dtype: Any) -> str:
     return OBJECTS if name == "object" else OTHERS
 
 
-def _read_columns(columns: list[Column], categories: Categories, remark: str) -> Array:
+def _read_columns(columns: list[Column], categories: Categories, ordinal: tuple[int, ...], remark: str) -> Array:
     """The matrix of a DataFrame; `remark` ends the complaint about a column that is not numeric."""
     matrix = np.empty((len(columns[0].series), len(columns)), order="C")
     for column in columns:
         f = column.feature
         if f in categories:
-            matrix[:, f] = _encode_column(column, categories[f])
+            matrix[:, f] = _encode_column(column, categories[f], np.nan if f in ordinal else len(categories[f]))
         elif column.kind == NUMBERS:
             matrix[:, f] = _read_numbers(column)
         elif column.kind == OBJECTS:
@@ -265,8 +286,18 @@ def _find_column_categories(column: Column) -> tuple[Any, ...]:
         ) from None
 
 
-def _encode_column(column: Column, categories: tuple[Any, ...]) -> Array:
-    """The codes of a nominal column: the positions of its categories, one more if unseen, NaN if missing."""
+def _find_levels(column: Column) -> tuple[str, ...]:
+    levels = [_plain(level) for level in column.series.dtype.categories.tolist()]
+    if not all(isinstance(level, str) for level in levels):
+        raise ValueError(
+            f"column {column.name!r} of X has ordered categories that are neither text nor ascending numbers; turn "
+            "them into text"
+        )
+    return tuple(levels)
+
+
+def _encode_column(column: Column, categories: tuple[Any, ...], unseen: float) -> Array:
+    """The codes of a nominal or ordinal column: the positions of its categories; NaN if missing."""
     values = column.series.to_list()
     distinct = _list_distinct(column, values)
     if categories and not isinstance(categories[0], str):
@@ -274,7 +305,7 @@ def _encode_column(column: Column, categories: tuple[Any, ...]) -> Array:
             if isinstance(plain, str):
                 raise ValueError(f"column {column.name!r} of X holds {value!r:.50}, but only numbers in training")
     codes = {category: float(code) for code, category in enumerate(categories)} | {None: np.nan}
-    table = {value: codes.get(plain, float(len(categories))) for value, plain in distinct.items()}
+    table = {value: codes.get(plain, unseen) for value, plain in distinct.items()}
     return np.array([table[value] for value in values])
 
 

@@ -79,8 +79,8 @@ def train(
     matrix = examples.matrix
     n_bins = count_bins(model.max_bins, model._search(), matrix)
     n_threads = 1 if n_bins is None else effective_n_jobs(model.n_jobs)
-    bins = None if n_bins is None else bin_columns(matrix, table.categories, table.names, n_bins, n_threads)
-    columns = sort_columns(matrix, table.categories) if bins is None else bins.columns
+    bins = None if n_bins is None else bin_columns(matrix, table.nominal, table.names, n_bins, n_threads)
+    columns = sort_columns(matrix, table.nominal) if bins is None else bins.columns
     scale = model._find_scale(examples.Y)
     fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, table.names))
     pool = ThreadPoolExecutor(n_threads)
@@ -89,8 +89,9 @@ def train(
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
-        rules = booster.take_rules(table.names, names, table.categories)
-        learned.append(_scale_heads(rules if bins is None else separate_bins(rules, bins), scale))
+        rules = booster.take_rules(table.names, names, table.nominal)
+        rules = rules if bins is None else separate_bins(rules, bins)
+        learned.append(_scale_heads(_name_levels(rules, table), scale))
         return learned[-1]
 
     def compute_loss() -> float:
@@ -198,6 +199,15 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
     from tqdm.auto import tqdm  # a notebook that lacks widgets warns: only those who want a bar should see that
 
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
+
+
+def _name_levels(rules: RuleEnsemble, table: Table) -> RuleEnsemble:
+    """The conditions on ordinal features name the last level that is not above the threshold."""
+    if not table.ordinal:
+        return rules
+    on_levels = np.isin(rules.condition_features, table.ordinal)
+    values = np.where(on_levels, np.floor(rules.condition_values), rules.condition_values)
+    return replace(rules, condition_values=values, categories=table.categories, ordinal=table.ordinal)
 
 
 def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from pyboomer.cli.commands import boomer
+from pyboomer.cli.explore import boomer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -73,19 +73,28 @@ def boomer(ctx: click.Context) -> None:
 
 @boomer.command()
 @click.option("--quiet", is_flag=True, help="Show no note on what is under way.")
-def demo(quiet: bool) -> None:
+@click.option(
+    "-o",
+    "--output",
+    default="boomer-demo.html",
+    metavar="FILE",
+    show_default=True,
+    help="The page to write, for the browser.",
+)
+def demo(quiet: bool, output: str) -> None:
     """Learn rules from built-in data and show them, in a few seconds.
 
-    Trains with both losses on handwritten digits; needs neither network nor files. The first run compiles, which takes
-    some 20 seconds more.
+    Trains with both losses on handwritten digits, and writes a page of the rules for the browser; needs neither network
+    nor data. The first run compiles, which takes some 20 seconds more.
 
     \b
     Example:
       boomer demo
     """
+    check_writable(output)
     from pyboomer.cli.demo import show_demo
 
-    show_demo(quiet)
+    show_demo(output, quiet)
 
 
 xml_option = click.option("--xml", metavar="FILE", help="XML file that names the labels of an ARFF file.")
@@ -107,7 +116,7 @@ def _shows_progress(quiet: bool) -> bool:
     return progress
 
 
-def _check_writable(path: str | None) -> None:
+def check_writable(path: str | None) -> None:
     """Refuse a file that cannot be written before hours are spent on what belongs in it."""
     if path is None:
         return
@@ -193,7 +202,7 @@ def train(
     """
     from pyboomer.cli.reports import format_count
 
-    _check_writable(output)
+    check_writable(output)
     examples = read_examples(data, xml, labels, unknown=True)
     model = make_model(examples, parameters, _shows_progress(quiet))
     start = time.perf_counter()
@@ -256,7 +265,7 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
             [
                 {
                     "rule": t,
-                    "conditions": [[c.name, c.operator, c.value] for c in rule.body],
+                    "conditions": [[c.name, c.operator, c.value_text() if c.levels else c.value] for c in rule.body],
                     "scores": rule.head,
                     "coverage": rule.coverage,
                     "gain": rule.gain,
@@ -265,7 +274,7 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
             ]
         )
     else:
-        click.echo(format_rules(kept) if kept else "(no such rules)")
+        click.echo(format_rules(kept, ensemble.share.tolist()) if kept else "(no such rules)")
 
 
 @boomer.command(cls=LearnerCommand, only=PREDICTING)
@@ -298,7 +307,7 @@ def predict(
 
     from pyboomer.modelfile import load_model
 
-    _check_writable(output)
+    check_writable(output)
     learned = load_model(model)
     given = list_given(ctx, parameters)
     is_regressor = not hasattr(learned, "classes_")
@@ -357,7 +366,7 @@ def export(model: str, output: str) -> None:
     """
     from pyboomer.modelfile import load_model
 
-    _check_writable(output)
+    check_writable(output)
     kind = Path(output).suffix.lower()
     if kind not in (".onnx", ".py"):
         raise click.UsageError(f"{output}: what format should this be? The name must end in .onnx or .py")
@@ -494,3 +503,59 @@ def _evaluate_saved(
         raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
     examples = read_examples(data, xml, labels or (model.label_names_ if is_table_file(data) else ()))
     return examples, [measure(pick_labels(model, examples), model.predict(pick_features(model, examples)))]
+
+
+@boomer.command()
+@click.argument("what", type=click.Choice(["figure1", "table1"]))
+@click.option(
+    "--budget",
+    type=click.Choice(["quick", "standard", "full"]),
+    default="quick",
+    show_default=True,
+    help="How much of the paper's grid: minutes, two hours, or all of it.",
+)
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="boomer-results",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where outcomes are kept and reports are written.",
+)
+@click.option("--data", multiple=True, metavar="NAME", help="Use this data set only; may be repeated.")
+@click.option("--n-jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one per core unless given.")
+@click.option("--report-only", is_flag=True, help="Compute nothing: report what is there already.")
+@json_option
+@quiet_option
+def reproduce(
+    what: str,
+    budget: str,
+    results: Path,
+    data: Sequence[str],
+    n_jobs: int | None,
+    report_only: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Reproduce Figure 1 or Table 1 of the paper, next to the published numbers.
+
+    What is finished is kept, so that a run stopped in any way goes on where it was. Table 1 needs the benchmark data
+    sets (`boomer datasets`), and both need the extra `experiments`.
+
+    \b
+    Examples:
+      boomer reproduce figure1
+      boomer reproduce table1 --budget standard --results results
+    """
+    from pyboomer.cli.reproduce import show_reproduction
+
+    show_reproduction(
+        what,
+        budget,
+        results,
+        data=tuple(data),
+        n_jobs=n_jobs,
+        progress=_shows_progress(quiet),
+        compute=not report_only,
+        as_json=as_json,
+    )

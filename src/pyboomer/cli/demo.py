@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -28,8 +29,8 @@ SHOWN_METRICS = {
 }
 
 
-def show_demo(quiet: bool = False) -> None:
-    """Learn from the built-in digits with both losses and print rules, an example and test results."""
+def show_demo(output: str, quiet: bool = False) -> None:
+    """Learn from the built-in digits with both losses, print rules, an example and test results, and write a page."""
     ds = load_dataset("digits7")
     X, X_test, Y, Y_test = train_test_split(ds.X, ds.Y, test_size=1 / 3, random_state=1)
     train = Examples(ds.name, X, Y, ds.feature_names, ds.label_names)
@@ -70,9 +71,14 @@ def show_demo(quiet: bool = False) -> None:
     rows.append(["seconds to learn", *(f"{seconds[loss]:.2f}" for loss in LOSSES)])
     click.echo("\nTEST RESULTS  Lower losses and higher F1 are better.\n")
     click.echo(format_table(["", *(loss.removesuffix("-logistic") for loss in LOSSES)], rows))
+    page = Path(output).absolute()
+    best = models["example-wise-logistic"]
+    best.to_html(page, X=X_test, y=Y_test, title="Handwritten digits on a seven-segment display")
+    click.echo(f"\nPAGE  All rules, drawn on the pixels, and the test digits: open this file in a browser.\n\n  {page}")
     click.echo(
         "\nTRY NEXT\n"
         "  boomer train digits7 -o model.json && boomer rules model.json --top 10 --label g\n"
+        "  boomer explore model.json --data digits7 -o model.html\n"
         "  boomer evaluate digits7 --folds 5 --loss label-wise-logistic"
     )
 

@@ -57,11 +57,13 @@ def keep_labels(rule: Rule, names: Sequence[str]) -> Rule:
     )
 
 
-def format_rules(numbered: Iterable[tuple[int, Rule]]) -> str:
-    """List rules, one per line, with their numbers in the model and how many examples each covers."""
-    cells = [("rule", "covers", ""), *((str(t), f"{rule.coverage:.6g}", str(rule)) for t, rule in numbered)]
-    widths = [max(len(cell[column]) for cell in cells) for column in (0, 1)]
-    return "\n".join(f"{t:>{widths[0]}}  {n:>{widths[1]}}  {text}".rstrip() for t, n, text in cells)
+def format_rules(numbered: Iterable[tuple[int, Rule]], shares: Sequence[float]) -> str:
+    """List rules, one per line: number in the model, examples covered, share of the gain of all rules."""
+    cells = [("rule", "covers", "gain", "")]
+    cells += [(str(t), f"{rule.coverage:.6g}", f"{shares[t]:.2%}", str(rule)) for t, rule in numbered]
+    widths = [max(len(cell[column]) for cell in cells) for column in range(3)]
+    lines = ["  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[3]]) for row in cells]
+    return "\n".join(map(str.rstrip, lines))
 
 
 def spell_out_rule(number: int, rule: Rule) -> str:

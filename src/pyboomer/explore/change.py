@@ -169,7 +169,7 @@ def _list_candidates(
 
 def _list_values(rules: RuleEnsemble, demand: Demand, ready: NDArray[np.bool_], x: float) -> tuple[Array, Array, Array]:
     """Intervals (low, high] in which some rules do not tell values apart, but for that of x, and a value of each."""
-    if demand.operators[0] >= EQUAL:
+    if demand.feature in rules.categories:
         codes = np.arange(len(rules.categories[demand.feature]), dtype=np.float64)
         codes = codes[codes != x]
         return codes, codes, codes
@@ -189,7 +189,7 @@ def _describe_change(
 ) -> Change:
     demand = chosen.demand
     facts = demand.feature, rules.feature_names[demand.feature]
-    if demand.operators[0] >= EQUAL:
+    if demand.feature in rules.categories:
         categories = rules.categories[demand.feature]
         current = None if np.isnan(x) or x >= len(categories) else categories[int(x)]
         text = "missing" if np.isnan(x) else "another category" if current is None else str(current)

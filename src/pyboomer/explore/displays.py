@@ -198,7 +198,7 @@ class LabelDependenceDisplay:
         _set_ticks(self.ax_.yaxis, shown.label_names)
         _set_ticks(self.ax_.xaxis, shown.label_names)
         self._annotate(shown.matrix)
-        self.figure_.colorbar(image, ax=self.ax_, shrink=0.8, label="dependence in the heads of rules")
+        self.figure_.colorbar(image, ax=self.ax_, shrink=0.8, label="dependence")
         more = f", {n} of {len(whole.label_names)} labels" if n < len(whole.label_names) else ""
         self.ax_.set_title(f"Labels that rules predict together (+) or apart (\N{MINUS SIGN}){more}", fontsize="medium")
         return self
@@ -411,5 +411,5 @@ def _set_ticks(axis: Any, names: Sequence[str]) -> None:
     step = -(-len(names) // MOST_TICKS)
     places = list(range(0, len(names), step))
     texts = [_shorten(names[i]) for i in places]
-    turned = {} if axis.axis_name == "y" else {"rotation": 90}
+    turned = {"rotation": 90} if axis.axis_name == "x" and max(map(len, texts), default=0) > 2 else {}
     axis.set_ticks(places, texts, fontsize="small" if len(names) <= TOP_LABELS else "x-small", **turned)

@@ -87,18 +87,29 @@ def feature_importance(model: "RuleEstimator | RuleEnsemble", by: str = "gain") 
     rules = model if isinstance(model, RuleEnsemble) else _get_rules(model)
     if by not in ("gain", "coverage"):
         raise ValueError(f'by must be "gain" or "coverage" (see also permutation_importance), got {by!r}')
-    worth = np.maximum(rules.gain if by == "gain" else rules.coverage, 0.0)
-    lengths = np.diff(rules.condition_offsets)
-    tested = np.repeat(np.arange(len(rules)), lengths)
-    share = worth[tested] / lengths[tested]
-    # of a feature (row), what it gets of each rule (column); several conditions on it are added up
-    of_rule = sp.csr_array((share, (rules.condition_features, tested)), shape=(len(rules.feature_names), len(rules)))
+    of_rule = _split_worth(rules, by)
     heads = np.abs(rules.head_matrix())
     total = heads.sum(axis=1, keepdims=True)
     overall = np.asarray(of_rule.sum(axis=1)).ravel()
     per_label = of_rule @ np.divide(heads, total, out=np.zeros_like(heads), where=total > 0)
     scale = overall.sum() or 1.0
     return FeatureImportance(by, rules.feature_names, rules.label_names, overall / scale, per_label / scale)
+
+
+def overall_importance(rules: RuleEnsemble) -> Array:
+    """The overall importance by gain alone, without that for each label, which may be a large matrix."""
+    overall = np.asarray(_split_worth(rules, "gain").sum(axis=1)).ravel()
+    return overall / (overall.sum() or 1.0)
+
+
+def _split_worth(rules: RuleEnsemble, by: str) -> Any:
+    """What each feature (row) gets of each rule (column), a sparse matrix."""
+    worth = np.maximum(rules.gain if by == "gain" else rules.coverage, 0.0)
+    lengths = np.diff(rules.condition_offsets)
+    tested = np.repeat(np.arange(len(rules)), lengths)
+    share = worth[tested] / lengths[tested]
+    # several conditions of a rule on the same feature are added up
+    return sp.csr_array((share, (rules.condition_features, tested)), shape=(len(rules.feature_names), len(rules)))
 
 
 def _get_rules(model: "RuleEstimator") -> RuleEnsemble:

@@ -1,0 +1,65 @@
+"""A measure of single examples: one number for how well each example's labels are predicted.
+
+The means over examples are the metrics of `pyboomer.metrics`; a bootstrap needs the numbers one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Measure(NamedTuple):
+    """A function of true and predicted labels, (N, K) each, that gives N numbers; its name in print and its sense."""
+
+    title: str
+    function: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    larger_is_better: bool
+
+    def __call__(self, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """The number of each example."""
+        return self.function(true, predicted)
+
+    def as_loss(self, values: np.ndarray) -> np.ndarray:
+        """The numbers such that smaller is better."""
+        return 1 - values if self.larger_is_better else values
+
+
+def rate_hamming(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """The share of an example's labels that are wrong."""
+    return np.asarray((true != predicted).mean(axis=-1))
+
+
+def rate_subset(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """1 for an example of which any label is wrong, else 0."""
+    return np.asarray((true != predicted).any(axis=-1).astype(np.float64))
+
+
+def rate_f1(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """The F1 of an example's labels; 1 if it has none and none is predicted."""
+    both = np.logical_and(true, predicted).sum(axis=-1)
+    either = (true != 0).sum(axis=-1) + (predicted != 0).sum(axis=-1)
+    return np.where(either == 0, 1.0, 2 * both / np.maximum(either, 1))
+
+
+MEASURES = {
+    "subset": Measure("Subset 0/1 loss", rate_subset, larger_is_better=False),
+    "hamming": Measure("Hamming loss", rate_hamming, larger_is_better=False),
+    "f1": Measure("Example-based F1", rate_f1, larger_is_better=True),
+}  # in the order of Table 1
+
+
+def find_measure(measure: Any) -> Measure:
+    """A measure by name; a function of true and predicted labels is taken as a loss."""
+    if isinstance(measure, Measure):
+        return measure
+    if isinstance(measure, str) and measure in MEASURES:
+        return MEASURES[measure]
+    if callable(measure):
+        return Measure(getattr(measure, "__name__", "loss"), measure, larger_is_better=False)
+    names = ", ".join(map(repr, MEASURES))
+    raise ValueError(
+        f"measure must be {names}, a Measure, or a function that gives a loss per example, got {measure!r}"
+    )

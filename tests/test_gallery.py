@@ -1,0 +1,107 @@
+"""The examples run as they are, draw a picture, and show what they claim to show."""
+
+import runpy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted(path.stem for path in FOLDER.glob("plot_*.py"))
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], dict[str, Any]]]:
+    """Run an example in an empty folder; gives its variables."""
+    monkeypatch.chdir(tmp_path)
+    yield lambda name: runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    plt.close("all")
+
+
+CLAIMS: dict[str, Callable[[dict[str, Any]], None]] = {}
+
+
+def claim(function: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    CLAIMS[function.__name__] = function
+    return function
+
+
+@claim
+def plot_quick_start(result: dict[str, Any]) -> None:
+    assert result["accuracy"] > 0.9
+
+
+@claim
+def plot_reading_rules(result: dict[str, Any]) -> None:
+    explanation, clf = result["explanation"], result["clf"]
+    np.testing.assert_allclose(explanation.contributions.sum(axis=0), clf.decision_function(result["song"])[0])
+    assert explanation.change is not None
+
+
+@claim
+def plot_two_losses(result: dict[str, Any]) -> None:
+    final = result["final"]
+    dependent, independent = result["data"]
+    of_labels, of_examples = result["styles"]
+    assert final[dependent, of_examples, "subset_zero_one_loss"] < final[dependent, of_labels, "subset_zero_one_loss"]
+    assert final[independent, of_labels, "hamming_loss"] < final[independent, of_examples, "hamming_loss"]
+
+
+@claim
+def plot_label_dependence(result: dict[str, Any]) -> None:
+    best = result["dependence"].list_pairs().iloc[0]
+    assert (best["label"], best["other"]) == ("a", "d")
+    upper = np.triu_indices(7, 1)
+    signs = np.sign(result["dependence"].matrix[upper]) == np.sign(result["correlation"][upper])
+    assert signs.mean() > 0.5
+
+
+@claim
+def plot_number_of_rules(result: dict[str, Any]) -> None:
+    whole, short = result["losses"]
+    assert short < whole / 2
+    assert result["losses"][short] < result["losses"][whole]
+
+
+@claim
+def plot_unknown_labels(result: dict[str, Any]) -> None:
+    losses = result["losses"]
+    assert losses["left unknown"][-1] < 0.1 < losses["taken for no"][-1]
+    assert losses["left unknown"][2] < losses["example dropped"][2]
+
+
+@claim
+def plot_comparison(result: dict[str, Any]) -> None:
+    subset = {name: values[1] for name, values in result["results"].items()}
+    assert subset["CC"] < subset["BR"]
+    assert subset["example-wise"] < subset["label-wise"] < subset["BR"]
+    hamming = {name: values[0] for name, values in result["results"].items()}
+    assert max(hamming["label-wise"], hamming["example-wise"]) < min(hamming["BR"], hamming["CC"])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_and_shows_what_it_claims(
+    name: str, run: Callable[[str], dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = run(name)
+    assert capsys.readouterr().out.strip()
+    assert plt.get_fignums()
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
+    CLAIMS[name](result)
+
+
+def test_the_gallery_is_complete() -> None:
+    assert set(EXAMPLES) == set(CLAIMS)
+    for name in EXAMPLES:
+        text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        title, line = text.splitlines()[1:3]
+        assert text.startswith('"""\n')
+        assert line == "=" * len(title)
