@@ -17,8 +17,8 @@ from pyboomer.features import Columns, cover_rows, is_sparse, narrow_rows
 from pyboomer.heads import NOISE, TIE, fit_head
 from pyboomer.kernel import kernel
 from pyboomer.rating import Settings, Workspace, make_workspace
-from pyboomer.refinement import _narrow_dense, _narrow_sparse, _sum_sampled, _sum_weights, grow, refine_rule
-from pyboomer.sampling import Strata, fill_with_features
+from pyboomer.refinement import _narrow_dense, _narrow_sparse, grow, refine_rule, sum_sampled, sum_weights
+from pyboomer.sampling import Strata, fill_with_draw
 from pyboomer.statistics import OUTER_GRADIENT, Truth, add_scores_to_rows, pad, update_statistics
 from pyboomer.sweeping import sweep_column
 
@@ -29,8 +29,9 @@ LONGEST = 2048  # conditions of a partial rule in a beam; those of the benchmark
 NO_RULES = Chunk(
     np.empty(0, dtype=np.int64),
     np.empty((0, 3)),
+    np.empty(0, dtype=np.int64),
     np.empty(0, dtype=np.int32),
-    np.empty((0, 1)),
+    np.empty(0),
     np.empty(0),
     np.empty(0),
 )
@@ -232,13 +233,13 @@ def search_beam(
     beam.rows[0, :n_rows] = rows
     beam.weights[0] = weights
     beam.n_rows[0], beam.n_covered[0] = n_rows, n_rows
-    beam.weight[0] = _sum_weights(rows, weights)
-    _sum_sampled(statistics, rows, weights, np.int64(-1), settings, workspace, beam.sums[0])
+    beam.weight[0] = sum_weights(rows, weights)
+    sum_sampled(statistics, rows, weights, np.int64(-1), settings, workspace, beam.sums[0])
     best = NOISE * beam.weight[0]
     beam.gain[0] = best
     n_entries, n_conditions, best_size = 1, 0, 0
     while n_conditions < min(settings.max_conditions, LONGEST):
-        fill_with_features(settings.seed, rule, n_conditions + 1, workspace.features, workspace.drawn)
+        fill_with_draw(settings.seed, rule, n_conditions + 1, workspace.features, workspace.fixed, workspace.drawn)
         count = _find_candidates(columns, statistics, beam, n_entries, candidates, settings, workspace)
         if count == 0:
             break
@@ -323,7 +324,7 @@ def prune_body(
         whole = size == body.shape[0]
         if whole or own:
             covered = sampled[:n_sampled]
-            fit_head(settings.layout, statistics, covered, weights, settings.l2, False, np.int64(-1), head)
+            fit_head(settings.layout, statistics, covered, weights, 0.0, settings.l2, False, np.int64(-1), head)
         quality = rate_head(settings.layout, statistics, others[:n_others], sample_weight, settings.l2, head)
         if whole or quality >= best - TIE * abs(best):  # of equals, the shortest
             kept = size
@@ -337,6 +338,7 @@ def prune_body(
 @njit(cache=True, nogil=True)
 def learn_varied_rules(
     columns: Columns,
+    fixed: NDArray[np.int64],
     truth: Truth,
     sample_weight: Array,
     strata: Strata,
@@ -365,7 +367,7 @@ def learn_varied_rules(
     weights = np.empty(n)
     rows = np.empty(n, dtype=np.int32)
     head = np.zeros(last)
-    workspace = make_workspace(n, columns.nominal.shape[0], 0, settings)
+    workspace = make_workspace(n, columns.nominal.shape[0], fixed, False, settings)
     width = max(variation.beam_width, 1)
     beam_rows = n if variation.beam_width > 0 else 0
     beam = make_beam(width, beam_rows, statistics.shape[1])
@@ -382,7 +384,7 @@ def learn_varied_rules(
             n_rows = _cover(columns, old_body, rows, workspace.examples)
             if variation.again != CORRECT:
                 for k in range(n_labels):
-                    head[k] = -old.scores[t, k]
+                    head[k] = -old.scores[t * n_labels + k]
                 add_scores_to_rows(scores, rows[:n_rows], head, 0, last)
                 update_statistics(settings.update, settings.layout, truth, scores, rows[:n_rows], statistics, 0, last)
             if keeps_body:
@@ -408,8 +410,8 @@ def learn_varied_rules(
                     candidates,
                 )
             else:
-                n_rows, size, _, body = refine_rule(
-                    columns, statistics, weights, sampled, body, first + t, settings, workspace
+                n_rows, size, _, _, body = refine_rule(
+                    columns, statistics, weights, sampled, body, 0, 0.0, first + t, settings, workspace
                 )
             if variation.pruning != UNPRUNED and size > 1:
                 own = variation.pruning == PRUNED_BY_OWN_HEADS
@@ -420,13 +422,13 @@ def learn_varied_rules(
                 n_rows = _cover_all(columns, body[:size], rows, n_rows, n_sampled, workspace.examples)
         covered = rows[:n_rows]
         gain[t], _, coverage[t] = fit_head(
-            settings.layout, statistics, covered, sample_weight, settings.l2, False, np.int64(-1), head[:n_labels]
+            settings.layout, statistics, covered, sample_weight, 0.0, settings.l2, False, np.int64(-1), head[:n_labels]
         )
         for k in range(n_labels):
             head[k] *= settings.learning_rate
             heads[t, k] = head[k]
             if again and variation.again == CORRECT:
-                heads[t, k] += old.scores[t, k]
+                heads[t, k] += old.scores[t * n_labels + k]
         add_scores_to_rows(scores, covered, head, 0, last)
         update_statistics(settings.update, settings.layout, truth, scores, covered, statistics, 0, last)
 
@@ -435,6 +437,9 @@ def learn_varied_rules(
         conditions[used : used + size] = body[:size]
         n_conditions[t] = size
         used += size
-    labels = np.full(count, -1, dtype=np.int32)
-    chunk = Chunk(n_conditions, conditions[:used], labels, heads, coverage, gain)
+    n_scores = np.full(count, n_labels)
+    labels = np.empty(count * n_labels, dtype=np.int32)
+    for i in range(labels.shape[0]):
+        labels[i] = i % n_labels
+    chunk = Chunk(n_conditions, conditions[:used], n_scores, labels, heads.ravel(), coverage, gain)
     return chunk, rows[:n_rows].copy()

@@ -67,7 +67,8 @@ def learn(
     """Learn rules as the package does, or in another way; draws are those for the rule number `first` and on."""
     booster = make_booster(**settings)
     if variation is not None:
-        booster.learn_rules = lambda *arguments: learn_varied_rules(*arguments, NO_RULES, variation)
+        learn_rules = lambda *arguments: learn_varied_rules(*arguments, NO_RULES, variation)  # noqa: E731
+        booster.steps = booster.steps._replace(learn_rules=learn_rules)
     booster.n_rules = first
     booster.learn(n_rules - 1)
     return booster
@@ -78,7 +79,8 @@ def learn_again(booster: Booster, variation: Variation) -> Booster:
     other = copy(booster)
     other.scores, other.statistics = booster.scores.copy(), booster.statistics.copy()
     default, old = booster.chunks
-    state = other.columns, other.truth, other.sample_weight, other.strata, other.scores, other.statistics
+    learned_from = other.columns, other.fixed_features, other.truth, other.sample_weight, other.strata
+    state = *learned_from, other.scores, other.statistics
     new, _ = learn_varied_rules(*state, other.settings, other.n_rules, len(old.gain), old, variation)
     other.chunks = [default, new]
     other.n_rules += len(old.gain)  # the draws of the next pass are others
