@@ -208,8 +208,8 @@ def write_figures(rows: Sequence[dict[str, Any]]) -> str:
     parts = [
         MARK,
         f"`KFold({FOLDS}, shuffle=True, random_state=1)`, out-of-fold predictions pooled; multi-label heads, learning "
-        "rate 0.1, l2 = 1, bootstrap, log2 features, default decoding; the default rule is counted among the rules. All "
-        "measures are losses: less is better. Bold is beyond noise: two-sided 5 % of Student's t, over folds "
+        "rate 0.1, l2 = 1, bootstrap, log2 features, default decoding; the default rule is counted among the rules. "
+        "All measures are losses: less is better. Bold is beyond noise: two-sided 5 % of Student's t, over folds "
         f"({find_limit(FOLDS):.2f} standard errors) or data sets; one figure in twenty is so by chance.",
         "\n".join(f"- *{name}*: {meaning}" for name, meaning in MEANINGS.items()),
     ]
@@ -219,8 +219,8 @@ def write_figures(rows: Sequence[dict[str, Any]]) -> str:
         parts += [
             f"### {n_rules} rules, {loss} logistic loss",
             f"Means over {seeds}. The change of each loss in percent of what it is for the rules as they are: the mean "
-            "over the data sets and its standard error, and on how many data sets the loss is smaller/larger beyond noise. "
-            "Conditions per rule, learning time on the processor and training loss are ratios, geometric means.",
+            "over the data sets and its standard error, and on how many data sets the loss is smaller/larger beyond "
+            "noise. Conditions per rule, learning time on the processor and training loss are ratios, geometric means.",
             summarize(results, loss),
             "Each data set: the loss of the rules as they are, and differences from it in points, with their standard "
             "errors over the folds.",
