@@ -12,11 +12,13 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import LOSSES, begin, describe_machine, format_table, make_parser, print_head, print_row
+from scipy.stats import t as student
 from sklearn.model_selection import KFold
 from varied import CORRECT, PRUNED_BY_LAST_HEAD, PRUNED_BY_OWN_HEADS, REFIT, Variation
 from varied_booster import begin_model, check_variations, learn, learn_again, prepare, take_rules
@@ -48,10 +50,10 @@ MEANINGS = {
     "learning rate 0.2": "nothing new, for comparison: twice the default",
     "3 x the rules": "nothing new, for comparison: `n_rules` times three, in about the time of two passes",
 }
+RIVALS = ("beam of 4", "heads corrected")  # what helps must also beat ...
+SIMPLER = ("learning rate 0.2", "3 x the rules")  # ... what everyone can do already
 FOLDS = 10
-CRITICAL = 2.26  # two-sided 5 % of Student's t for the differences of ten folds
-CRITICAL_OVER_DATA = 2.36  # the same for eight data sets
-MARK = "## With "  # what stands above it on the page is written by hand
+MARK = "## Figures"  # what stands above it on the page is written by hand
 
 
 # --- Measuring --------------------------------------------------------------------------------------------------------
@@ -116,15 +118,21 @@ def measure(name: str, loss: str, seed: int, n_rules: int, wanted: set[str]) -> 
 
 
 class Results:
-    """All figures of some number of rules: arrays of shape (folds,), averaged over seeds."""
+    """The figures of some number of rules: data sets of which all is measured, variations that are on all of these."""
 
     def __init__(self, rows: Sequence[dict[str, Any]], n_rules: int) -> None:
         self.rows = [row for row in rows if row["n_rules"] == n_rules]
-        self.data = [name for name in DATA if any(row["data"] == name for row in self.rows)]
         self.seeds = sorted({row["seed"] for row in self.rows})
-        self.variations = [name for name in MEANINGS if any(row["variation"] == name for row in self.rows)]
+        there = {(row["data"], row["variation"], row["loss"], row["seed"]) for row in self.rows}
+
+        def is_complete(name: str, variation: str) -> bool:
+            return all((name, variation, loss, seed) in there for loss in LOSSES for seed in self.seeds)
+
+        self.data = [name for name in DATA if is_complete(name, PLAIN)]
+        self.variations = [v for v in MEANINGS if all(is_complete(name, v) for name in self.data)]
 
     def get(self, loss: str, name: str, variation: str, figure: str) -> np.ndarray:
+        """Of each fold, the mean over seeds."""
         wanted = (loss, name, variation)
         found = [r["folds"][figure] for r in self.rows if (r["loss"], r["data"], r["variation"]) == wanted]
         return np.mean(found, axis=0)
@@ -134,38 +142,44 @@ class Results:
         sizes = self.get(loss, name, variation, "examples")
         return float(np.average(self.get(loss, name, variation, figure), weights=sizes))
 
-    def difference(self, loss: str, name: str, variation: str, figure: str) -> tuple[float, float]:
-        """From the rules as they are: the difference, and its standard error over the folds."""
-        change = self.get(loss, name, variation, figure) - self.get(loss, name, PLAIN, figure)
-        mean = self.mean(loss, name, variation, figure) - self.mean(loss, name, PLAIN, figure)
+    def difference(self, loss: str, name: str, variation: str, figure: str, base: str = PLAIN) -> tuple[float, float]:
+        """The difference from a base, and its standard error over the folds."""
+        change = self.get(loss, name, variation, figure) - self.get(loss, name, base, figure)
+        mean = self.mean(loss, name, variation, figure) - self.mean(loss, name, base, figure)
         return mean, float(change.std(ddof=1) / np.sqrt(len(change)))
 
-    def ratios(self, loss: str, variation: str, figure: str) -> np.ndarray:
-        """To the rules as they are, for all data sets."""
-        return np.array(
-            [self.mean(loss, name, variation, figure) / self.mean(loss, name, PLAIN, figure) for name in self.data]
-        )
+    def ratios(self, loss: str, variation: str, figure: str, base: str = PLAIN) -> np.ndarray:
+        """To a base, for all data sets."""
+        means = [[self.mean(loss, name, each, figure) for each in (variation, base)] for name in self.data]
+        return np.divide(*np.transpose(means))
 
 
-def show_difference(mean: float, error: float, critical: float, digits: int) -> str:
+def find_limit(n: int) -> float:
+    """How many standard errors of n differences are beyond noise: two-sided 5 % of Student's t."""
+    return float(student.ppf(0.975, n - 1))
+
+
+def show_difference(mean: float, error: float, n: int, digits: int) -> str:
     text = f"{mean:+.{digits}f} ± {error:.{digits}f}"
-    return f"**{text}**" if abs(mean) > critical * error else text
+    return f"**{text}**" if abs(mean) > find_limit(n) * error else text
 
 
 def summarize(results: Results, loss: str) -> str:
     """A table of all variations: the change over all data sets, and on how many of them it is beyond noise."""
+    pairs = [(variation, PLAIN) for variation in results.variations]
+    pairs += [(v, base) for v, base in product(RIVALS, SIMPLER) if {v, base} <= set(results.variations)]
     rows = []
-    for variation in results.variations:
-        cells = [variation]
+    for variation, base in pairs:
+        cells = [variation if base == PLAIN else f"{variation}, against {base}"]
         for measure in MEASURES:
-            change = 100 * (results.ratios(loss, variation, measure) - 1)
+            change = 100 * (results.ratios(loss, variation, measure, base) - 1)
             error = change.std(ddof=1) / np.sqrt(len(change))
-            pairs = [results.difference(loss, name, variation, measure) for name in results.data]
-            better = sum(mean < -CRITICAL * error for mean, error in pairs)
-            worse = sum(mean > CRITICAL * error for mean, error in pairs)
-            cells.append(f"{show_difference(change.mean(), error, CRITICAL_OVER_DATA, 1)} ({better}/{worse})")
+            differences = [results.difference(loss, name, variation, measure, base) for name in results.data]
+            better = sum(mean < -find_limit(FOLDS) * noise for mean, noise in differences)
+            worse = sum(mean > find_limit(FOLDS) * noise for mean, noise in differences)
+            cells.append(f"{show_difference(change.mean(), error, len(change), 1)} ({better}/{worse})")
         for figure in ("conditions", "seconds", "training loss"):
-            cells.append(f"{np.exp(np.log(results.ratios(loss, variation, figure)).mean()):.2f}")
+            cells.append(f"{np.exp(np.log(results.ratios(loss, variation, figure, base)).mean()):.2f}")
         rows.append(cells)
     return format_table(("variation", *MEASURES, "conditions", "time", "training loss"), rows)
 
@@ -176,7 +190,7 @@ def show_measure(results: Results, loss: str, measure: str) -> str:
     rows = [(PLAIN, *plain)]
     for variation in results.variations:
         pairs = [results.difference(loss, name, variation, measure) for name in results.data]
-        rows.append((variation, *(show_difference(*pair, CRITICAL, digits) for pair in pairs)))
+        rows.append((variation, *(show_difference(*pair, FOLDS, digits) for pair in pairs)))
     return format_table((f"{measure}, %", *results.data), rows)
 
 
@@ -191,25 +205,27 @@ def show_size(results: Results, loss: str) -> str:
     return format_table(("conditions per rule / seconds", *results.data), rows)
 
 
-def write_figures(results: Results) -> str:
+def write_figures(rows: Sequence[dict[str, Any]]) -> str:
     """The part of the page that is made from the figures."""
-    seeds = f"{len(results.seeds)} seed{'s' * (len(results.seeds) > 1)}"
     parts = [
-        f"`KFold({FOLDS}, shuffle=True, random_state=1)`, out-of-fold predictions pooled, means over {seeds}; "
-        "the default rule counted, multi-label heads, learning rate 0.1, l2 = 1, bootstrap, log2 features, default "
-        "decoding. All measures are losses: less is better.",
-        "\n".join(f"- *{name}*: {meaning}" for name, meaning in MEANINGS.items() if name in results.variations),
+        MARK,
+        f"`KFold({FOLDS}, shuffle=True, random_state=1)`, out-of-fold predictions pooled; multi-label heads, learning "
+        "rate 0.1, l2 = 1, bootstrap, log2 features, default decoding; the default rule is counted among the rules. "
+        "All measures are losses: less is better. Bold is beyond noise: two-sided 5 % of Student's t, over folds "
+        f"({find_limit(FOLDS):.2f} standard errors) or data sets; one figure in twenty is so by chance.",
+        "\n".join(f"- *{name}*: {meaning}" for name, meaning in MEANINGS.items()),
     ]
-    for loss in LOSSES:
+    for n_rules, loss in product(sorted({row["n_rules"] for row in rows}), LOSSES):
+        results = Results(rows, n_rules)
+        seeds = f"{len(results.seeds)} seed{'s' * (len(results.seeds) > 1)}"
         parts += [
-            f"### {loss} logistic loss",
-            "The change of each loss in percent of what it is for the rules as they are, the mean over the data sets "
-            f"and its standard error (bold: beyond {CRITICAL_OVER_DATA} of them), and on how many data sets a loss is "
-            f"smaller/larger by more than {CRITICAL} standard errors of ten folds (one in twenty is, by chance). "
-            "Conditions per rule, learning time on the processor and training loss are ratios, geometric means.",
+            f"### {n_rules} rules, {loss} logistic loss",
+            f"Means over {seeds}. The change of each loss in percent of what it is for the rules as they are: the mean "
+            "over the data sets and its standard error, and on how many data sets the loss is smaller/larger beyond "
+            "noise. Conditions per rule, learning time on the processor and training loss are ratios, geometric means.",
             summarize(results, loss),
             "Each data set: the loss of the rules as they are, and differences from it in points, with their standard "
-            f"errors over ten folds (bold: beyond {CRITICAL} of them).",
+            "errors over the folds.",
             *(show_measure(results, loss, measure) for measure in MEASURES),
             show_size(results, loss),
         ]
@@ -220,9 +236,7 @@ def write_page(path: Path, figures: str) -> None:
     """Write the figures; the words above them stay."""
     words = path.read_text(encoding="utf-8").split(MARK)[0] if path.exists() else "# Variations\n\n"
     machine = "; ".join(f"{name} {value}" for name, value in describe_machine().items())
-    path.write_text(
-        f"{words}{MARK}{figures}\n\nMade by `python benchmarks/variations.py`: {machine}.\n", encoding="utf-8"
-    )
+    path.write_text(f"{words}{figures}\n\nMade by `python benchmarks/variations.py`: {machine}.\n", encoding="utf-8")
     print(f"\nWritten to {path}.\n")
 
 
@@ -239,23 +253,22 @@ def main() -> None:
     if args.json and args.json.exists():
         store.content["rows"] = json.loads(args.json.read_text())["rows"]
     rows = store.content["rows"]
-    check_variations()
-    print_head(("data, loss, rules, seed, variation", *MEASURES, "conditions", "seconds"))
-    for seed in args.seeds:
-        for name in args.data:
-            for loss in LOSSES:
-                key = (name, loss, seed, n_rules)
-                done = {r["variation"] for r in rows if (r["data"], r["loss"], r["seed"], r["n_rules"]) == key}
-                wanted = {PLAIN, *args.variations} - done
-                for row in measure(*key, wanted) if wanted else ():
-                    store.add(**row)
-                    means = [np.mean(row["folds"][figure]) for figure in (*MEASURES, "conditions", "seconds")]
-                    label = f"{name}, {loss}, {n_rules}, {seed}, {row['variation']}"
-                    print_row(label, *(f"{mean:.3f}" for mean in means))
-    figures = "\n\n## And ".join(
-        f"{n} rules\n\n" + write_figures(Results(rows, n)) for n in sorted({row["n_rules"] for row in rows})
-    )
-    print(f"\n{MARK}{figures}")
+    jobs = []
+    for key in product(args.seeds, args.data, LOSSES):
+        done = {r["variation"] for r in rows if (r["seed"], r["data"], r["loss"], r["n_rules"]) == (*key, n_rules)}
+        if wanted := {PLAIN, *args.variations} - done:
+            jobs.append((*key, wanted))
+    if jobs:
+        check_variations()
+        print_head(("seed, data, loss, rules, variation", *MEASURES, "conditions", "seconds"))
+    for seed, name, loss, wanted in jobs:
+        for row in measure(name, loss, seed, n_rules, wanted):
+            store.add(**row)
+            means = [np.mean(row["folds"][figure]) for figure in (*MEASURES, "conditions", "seconds")]
+            label = f"{seed}, {name}, {loss}, {n_rules}, {row['variation']}"
+            print_row(label, *(f"{mean:.3f}" for mean in means))
+    figures = write_figures(rows)
+    print(f"\n{figures}")
     if args.write:
         write_page(args.write, figures)
 
