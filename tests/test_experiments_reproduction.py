@@ -50,6 +50,7 @@ from pyboomer.experiments.reproduction import find_commit, reproduce_figure1, re
 from pyboomer.experiments.store import Outcome, Store
 from pyboomer.experiments.table1 import Cell, Table
 from pyboomer.experiments.tasks import APPROACHES, FIXED, FOREST, RULES, STOPPED, split_folds
+from pyboomer.metrics import subset_zero_one_loss
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -344,6 +345,40 @@ def test_a_figure_of_nothing_is_refused(tmp_path: Path) -> None:
     for function in (reproduce_figure1, reproduce_table1):
         with pytest.raises(ValueError, match="no complete setting yet; run without --report-only"):
             function(TINY, tmp_path, compute=False)
+
+
+def learn_synthetic(kind: str, approach: str, n_rules: int, learning_rate: float, **options: Any) -> tuple[Any, Any]:
+    data = load_dataset(f"synthetic-{kind}")
+    parameters = {**APPROACHES[approach].parameters, "learning_rate": learning_rate, "l2": 1.0, "max_features": None}
+    train = options.pop("train", slice(None))
+    return data, BoomerClassifier(**parameters, n_rules=n_rules, random_state=1, **options).fit(
+        data.X[train], data.Y[train]
+    )
+
+
+def trace_subset(model: Any, X: Any, Y: Any, at: list[int]) -> list[float]:
+    return [100 * subset_zero_one_loss(Y, labels) for labels in model.staged_predict(X, at=at)]
+
+
+def test_under_marginal_dependence_two_multi_label_rules_do_what_single_label_rules_need_seven_for() -> None:
+    """The default rule and one more, or one per label; learned from all examples, so that no draw decides."""
+    data, multi = learn_synthetic("marginal-dependence", "ex.w.-log. multi", 30, 0.3, bootstrap=False)
+    first, second, last = trace_subset(multi, data.X, data.Y, [1, 2, 30])
+    assert first > 70
+    assert second < last + 0.5
+    _, single = learn_synthetic("marginal-dependence", "ex.w.-log. single", 30, 0.3, bootstrap=False)
+    sixth, seventh, last = trace_subset(single, data.X, data.Y, [6, 7, 30])
+    assert sixth > last + 10
+    assert seventh < last + 0.5
+
+
+def test_under_conditional_dependence_the_example_wise_variants_end_below_the_label_wise_ones() -> None:
+    losses = {}
+    for approach in RULES:
+        data, model = learn_synthetic("conditional-dependence", approach, 1000, 0.3, train=slice(5000))
+        losses[approach] = trace_subset(model, data.X[5000:], data.Y[5000:], [1000])[0]
+    assert losses["ex.w.-log. single"] < losses["l.w.-log. single"]
+    assert losses["ex.w.-log. multi"] < losses["l.w.-log. multi"]
 
 
 # --- Pictures ---------------------------------------------------------------------------------------------------------
