@@ -92,7 +92,7 @@ def summarise_figure(figure: Figure) -> str:
 
 def summarise_table(table: Table) -> str:
     """The figures with their ranks; an asterisk marks the best."""
-    blocks = []
+    blocks: list[str] = []
     titles = {
         PAPER: "The approaches of the paper; XGBoost learns 100 rounds, as the public code does",
         WITH_STOPPING: "XGBoost with early stopping, as the paper says, and a random forest",

@@ -236,7 +236,7 @@ def list_points(figure: Figure) -> tuple[list[str], list[list[Any]]]:
 def format_figure(figure: Figure) -> str:
     """Both losses of every approach after some numbers of rules, as a table for each data set."""
     parts = []
-    shown = [count for count in MARKS if count in (1, 2, 4, 8, 16, 64, 256, 1000)]
+    shown = (1, 2, 4, 8, 16, 64, 256, MARKS[-1])
     for name in figure.data:
         own = {a: each for (data, a), each in figure.trajectories.items() if data == name}
         rows = [
@@ -244,7 +244,7 @@ def format_figure(figure: Figure) -> str:
             for approach, each in own.items()
         ]
         best = f"Bayes optimum: {BAYES[name][0]:.1f} / {BAYES[name][1]:.1f}" if name in BAYES else ""
-        header = ["Hamming / subset 0/1 loss (%) after", *(f"{n} rules" for n in shown), "setting"]
+        header = ["Hamming / subset 0/1 loss (%) after so many rules", *map(str, shown), "setting"]
         parts.append(f"### {name}\n\n{best}\n\n{to_markdown(header, rows)}")
     return "\n\n".join(parts) + "\n"
 

@@ -1,12 +1,11 @@
 """A reproduction computes Figure 1 or Table 1 of the paper and writes it down: what `boomer reproduce` does.
 
-A folder holds, for each of the two, the outcomes of all tasks (`tasks`), a line for each run (`runs.jsonl`), and the
-reports of each budget. Whatever is in it already is not computed again.
+A folder holds, for each of the two, the outcomes of all tasks (`tasks`) and the reports of each budget. Whatever is in
+it already is not computed again.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
@@ -15,6 +14,8 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pyboomer.datasets import load_dataset
 from pyboomer.experiments import figure1, table1
@@ -93,7 +94,7 @@ def reproduce_figure1(
         raise ValueError(f"{store.folder} has no complete setting yet; run without --report-only first")
     complete = len(result.trajectories) == len(SYNTHETIC) * len(RULES)
     claims = check_figure(result, unsampled) if complete and unsampled.trajectories else []
-    facts = describe_run(budget, folder / "figure1", [*beside, *tasks], store, "Figure 1")
+    facts = describe_run(budget, [*beside, *tasks], store, "Figure 1")
     home = folder / "figure1" / budget.name
     home.mkdir(parents=True, exist_ok=True)
     texts = {
@@ -131,7 +132,7 @@ def reproduce_table1(
     if not result.approaches:
         raise ValueError(f"{store.folder} has no complete setting yet; run without --report-only first")
     claims = check_table(result) if set(PAPER) <= set(result.approaches) and len(result.data) > 1 else []
-    facts = describe_run(budget, folder / "table1", tasks, store, "Table 1")
+    facts = describe_run(budget, tasks, store, "Table 1")
     home = folder / "table1" / budget.name
     home.mkdir(parents=True, exist_ok=True)
     notes = [format_facts(facts), "", "![Critical differences](table1-ranks.svg)"]
@@ -153,47 +154,47 @@ REPRODUCTIONS: dict[str, Callable[..., Reproduction]] = {"figure1": reproduce_fi
 
 def _run(folder: Path, tasks: Sequence[Task], n_jobs: int | None, progress: bool, compute: bool) -> Store:
     store = Store(folder / "tasks")
-    if not compute:
-        return store
-    folder.mkdir(parents=True, exist_ok=True)
-    start, began, done = time.perf_counter(), time.time(), 0
-    try:
-        done = run_tasks(tasks, store, n_jobs=n_jobs, progress=progress, cost=guess_seconds)
-    finally:
-        seconds = round(time.perf_counter() - start, 1)
-        line = json.dumps({"began": _tell_time(began), "seconds": seconds, "finished_by_this_run": done})
-        with (folder / "runs.jsonl").open("a", encoding="utf-8") as log:
-            log.write(line + "\n")
+    if compute:
+        run_tasks(tasks, store, n_jobs=n_jobs, progress=progress, cost=guess_seconds)
     return store
 
 
-def describe_run(budget: Budget, folder: Path, tasks: Sequence[Task], store: Store, part: str) -> dict[str, Any]:
+def describe_run(budget: Budget, tasks: Sequence[Task], store: Store, part: str) -> dict[str, Any]:
     """How a result was made: budget and cuts, seeds, versions, commit, machine, time."""
     finished = [task.key for task in tasks if store.has(task.key)]
-    cpu = sum(store.read(key).facts["cpu"] for key in finished)
-    log = folder / "runs.jsonl"
-    runs = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
+    outcomes = [store.read(key).facts for key in finished]
+    ends = np.array([store.locate(key).stat().st_mtime for key in finished])
+    begins = ends - [facts["seconds"] for facts in outcomes]
+    cuts = [cut for cut in list_cuts(budget) if cut.startswith(part) or not cut.startswith(("Table", "Figure"))]
     return {
         "budget": budget.name,
-        "left_out": [
-            cut for cut in list_cuts(budget) if cut.startswith(part) or not cut.startswith(("Table", "Figure"))
-        ],
+        "left_out": cuts,
         "tasks": f"{len(finished)} of {len(tasks)}",
         "settings": _count_settings(tasks, store),
         "seed": SEED,
         "folds": f"KFold({budget.n_folds}, shuffle=True, random_state={SEED})",
-        "cpu_minutes": round(cpu / 60, 1),
-        "wall_minutes": round(sum(run["seconds"] for run in runs) / 60, 1),
-        "last_run": runs[-1]["began"] if runs else None,
+        "cpu_minutes": round(sum(facts["cpu"] for facts in outcomes) / 60, 1),
+        "wall_minutes": round(measure_union(begins, ends) / 60, 1),
+        "began": _tell_time(begins.min()),
+        "ended": _tell_time(ends.max()),
         "commit": find_commit(),
         "versions": {"python": platform.python_version(), **{name: _find_version(name) for name in PACKAGES}},
         "cores": os.cpu_count(),
     }
 
 
+def measure_union(begins: np.ndarray, ends: np.ndarray) -> float:
+    """How long at least one of some intervals lasted: the time of running, however often it was stopped."""
+    order = np.argsort(begins)
+    reached = np.maximum.accumulate(ends[order])
+    gaps = np.maximum(begins[order][1:] - reached[:-1], 0)
+    return float(reached[-1] - begins.min() - gaps.sum())
+
+
 def _count_settings(tasks: Sequence[Task], store: Store) -> dict[str, str]:
     """For each approach how many of its settings are complete: on the data set that has the fewest, of all planned."""
     counts: dict[str, list[int]] = {}
+    tasks = [task for task in tasks if task.bootstrap]  # what stands beside a figure is no choice of settings
     for name in dict.fromkeys(task.data for task in tasks):
         own = [task for task in tasks if task.data == name]
         complete = group_complete(own, store)
@@ -219,8 +220,8 @@ def format_facts(facts: dict[str, Any]) -> str:
             + ".",
             f"- Left out of the paper's grid: {left_out}.",
             f"- {facts['folds']}, out-of-fold predictions pooled; seed {facts['seed']} for every learner.",
-            f"- {facts['cpu_minutes']} minutes of CPU time, {facts['wall_minutes']} minutes of running on "
-            f"{facts['cores']} cores, last begun {facts['last_run']}.",
+            f"- {facts['cpu_minutes']} minutes of CPU time in {facts['wall_minutes']} minutes of running on "
+            f"{facts['cores']} cores, from {facts['began']} to {facts['ended']}.",
             f"- Commit {facts['commit'] or 'unknown'}; {versions}.",
         ]
     )
