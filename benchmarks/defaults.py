@@ -151,7 +151,7 @@ def main() -> None:
     lines = [
         "# The default configuration",
         "",
-        "Made by `python benchmarks/defaults.py`, after `boomer reproduce table1` and `baselines.py`. Ten- "
+        "Made by `python benchmarks/defaults.py`, after `boomer reproduce table1` and `baselines.py`. Ten-"
         "fold, `KFold(10, shuffle=True, random_state=1)`, predictions pooled; one model of pyboomer per fold, "
         "decoded for each measure. The forest and XGBoost have, for each measure, the better of two runs: "
         "XGBoost samples as in the paper and learns at a rate of 0.3, or sees all features at 0.1; the forest "

@@ -23,7 +23,7 @@ from pyboomer.metrics import example_f1, hamming_loss, subset_zero_one_loss
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")
 LOSSES = ("example-wise-logistic", "label-wise-logistic")
-HEADS: tuple[Any, ...] = ("multi", "single", 2, 5, 0.5, 0.1, 0.02)
+HEADS: tuple[Any, ...] = ("multi", "single", 2, 5, 0.1)
 N_RULES = 500
 MEASURES = {
     "hamming": hamming_loss,

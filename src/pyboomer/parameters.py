@@ -104,7 +104,7 @@ PARAMETERS = (
     ),
     Parameter(
         "n_rules",
-        1000,
+        2000,
         "a whole number of at least 1",
         lambda value: _is_whole(value, 1),
         "The number of rules to learn, the default rule included.",

@@ -74,7 +74,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         loss: str | Loss = "squared-error",
         *,
         head: str | int | float = "multi",
-        n_rules: int = 1000,
+        n_rules: int = 2000,
         learning_rate: float = 0.1,
         l1: float = 0.0,
         l2: float = 1.0,
