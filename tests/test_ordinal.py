@@ -214,3 +214,9 @@ def test_the_page_shows_levels(model: BoomerClassifier) -> None:
     features = summarise(model, X=make_frame(), y=Y)["features"]
     assert features["ordinal"] == [0]
     assert list(features["categories"][0].values()) == SIZES
+
+
+def test_a_rule_about_levels_is_printed_and_written_before_it_is_inserted() -> None:
+    rule = Rule.parse("IF small < size <= large AND number > 1 THEN y0 +0.5")
+    assert str(rule) == "IF size > small AND size <= large AND number > 1 THEN y0 +0.5"
+    assert Rule.parse(write_rule(rule)) == rule

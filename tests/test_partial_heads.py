@@ -266,3 +266,26 @@ def test_statistics_of_some_labels_are_rows_and_columns_of_the_hessian(layout: i
                 taken[:, section * own : section * own + len(labels)], statistics[:, section * width + labels]
             )
     assert np.isfinite(taken).all()
+
+
+def test_a_loaded_model_goes_on_with_the_same_fixed_features(tmp_path: Any) -> None:
+    from pyboomer import load_model
+
+    options: dict[str, Any] = {"fixed_features": [3], "max_features": 1, "random_state": 1, "warm_start": True}
+    model = BoomerClassifier(n_rules=10, **options).fit(X, LABELS)
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json").set_params(n_rules=20)
+    assert loaded.fit(X, LABELS).rules_ == model.set_params(n_rules=20).fit(X, LABELS).rules_
+
+
+def test_names_and_indices_are_not_mixed() -> None:
+    with pytest.raises(ValueError, match="fixed_features must be all names or all indices"):
+        BoomerClassifier(fixed_features=["x0", 1]).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("options", [{"n_rules": 1}, {"l1": 1e6, "n_rules": 5}])
+def test_models_without_conditions_are_explained(options: dict[str, Any]) -> None:
+    model = BoomerClassifier(**options).fit(X, LABELS)
+    explanation = model.explain(X[:1])[0]
+    assert explanation.change is None
+    np.testing.assert_allclose(explanation.scores, model.decision_function(X[:1])[0])

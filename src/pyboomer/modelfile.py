@@ -42,7 +42,6 @@ SKIPPED = (
     "scoring",
     "callbacks",
     "categorical_features",
-    "fixed_features",
     "random_state",
     "n_jobs",
     "verbose",

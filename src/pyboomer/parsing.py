@@ -178,7 +178,9 @@ def _quote(name: str) -> str:
 def _write_value(condition: Condition) -> str:
     if condition.levels:
         return _write_category(condition.value_text())
-    return _write_category(condition.value) if condition.is_nominal else repr(float(condition.value))
+    if condition.is_nominal or isinstance(condition.value, str):
+        return _write_category(condition.value)
+    return repr(float(condition.value))
 
 
 def _write_category(category: Category) -> str:

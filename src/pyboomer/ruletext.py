@@ -46,6 +46,8 @@ def describe_body(body: Iterable["Condition"]) -> str:
 def _merge(conditions: Sequence["Condition"]) -> list[str]:
     """Describe the conditions on one feature in as few tests as say the same."""
     name = conditions[0].name
+    if any(isinstance(c.value, str) and not c.is_nominal for c in conditions):  # levels whose order is not known yet
+        return [str(condition) for condition in conditions]
     lower = max((c for c in conditions if c.operator == ">"), key=lambda c: float(c.value), default=None)
     upper = min((c for c in conditions if c.operator == "<="), key=lambda c: float(c.value), default=None)
     if lower is not None and upper is not None:

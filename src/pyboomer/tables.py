@@ -165,6 +165,8 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Se
 def find_features(parameter: str, choice: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
     """A choice of features, by a mask, indices or names, as a mask; None chooses none."""
     mask = np.zeros(len(names), dtype=bool)
+    if isinstance(choice, list | tuple) and len({isinstance(entry, str) for entry in choice}) > 1:
+        raise ValueError(f"{parameter} must be all names or all indices, got {choice!r:.80}")
     chosen = np.asarray(() if choice is None else choice)
     if chosen.size == 0:
         return mask

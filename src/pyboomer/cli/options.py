@@ -66,8 +66,9 @@ def make_option(parameter: Parameter) -> click.Option:
         return click.Option([flag], multiple=True, metavar="NAMES", help=NAMES_HELP[parameter.name])
     words = re.findall(r'"([^"]+)"', parameter.allowed)
     kind = "INTEGER" if "whole number" in parameter.allowed else "NUMBER"
-    if words:
-        kind = "|".join(words) if len(words) > 1 and "..." not in parameter.allowed else "VALUE"
+    if "fraction" in parameter.allowed or words:
+        only_words = len(words) > 1 and not re.search(r"\.\.\.|number|fraction", parameter.allowed)
+        kind = "|".join(words) if only_words else "VALUE"
     allowed = f" Must be {parameter.allowed.removesuffix(', or a pyboomer.Loss')}." if kind == "VALUE" else ""
     return click.Option(
         [flag],

@@ -73,6 +73,8 @@ class Candidates(NamedTuple):
 
 def list_demands(rules: RuleEnsemble) -> list[Demand]:
     """What rules demand of each feature that they mention."""
+    if len(rules.condition_features) == 0:
+        return []
     rule = np.repeat(np.arange(len(rules)), np.diff(rules.condition_offsets))
     order = np.lexsort((rule, rules.condition_features))
     features, starts = np.unique(rules.condition_features[order], return_index=True)

@@ -82,7 +82,7 @@ def label_dependence(model: "RuleEstimator | RuleEnsemble") -> LabelDependence:
     if len(learned) and (np.count_nonzero(heads, axis=1) <= 1).all() and heads.shape[1] > 1:
         raise ValueError(
             "each rule is about one label, which says nothing about how labels depend on each other: fit with "
-            'head="multi"'
+            'head="multi" and max_labels=None'
         )
     products = (heads * learned.coverage[:, None]).T @ heads
     size = np.sqrt(np.diag(products))

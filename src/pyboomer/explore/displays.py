@@ -343,7 +343,7 @@ class ExplanationDisplay:
             self.ax_.text(end, place, f" {format_score(step)} ", ha=side, va="center", fontsize="x-small")
         self.ax_.vlines(ends[:-1], places[:-1] - 0.35, places[:-1] + 1.35, color="grey", linewidth=0.5)
         self.ax_.axvline(0.0, color="black", linewidth=0.8)
-        lowest, highest = min(0.0, *ends), max(0.0, *ends)
+        lowest, highest = min([0.0, *ends]), max([0.0, *ends])
         room = 0.15 * (highest - lowest)  # for the numbers
         self.ax_.set_xlim(lowest - (room if lowest < 0 else 0.0), highest + room)
         self.ax_.set_yticks(places, names, fontsize="small")

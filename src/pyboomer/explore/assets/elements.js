@@ -71,7 +71,16 @@ const formatNumber = (number) => (Number.isNaN(number) ? "missing" : minus(Strin
 function formatThreshold(value, digits) {
   if (!digits) return minus(String(value));
   const whole = Math.abs(value) < 1e15 ? String(Math.trunc(Math.abs(value))).length : 0;
-  return minus(String(Number(value.toPrecision(Math.max(digits, whole)))));
+  return minus(String(roundToEven(value, Math.max(digits, whole))));
+}
+
+// Rounded as Python does: of two numbers equally near, the one that ends in an even digit. `toPrecision` takes the larger.
+function roundToEven(value, digits) {
+  const [mantissa, exponent] = Math.abs(value).toExponential(100).split("e");
+  const all = mantissa.replace(".", "");
+  const isTie = /^50*$/.test(all.slice(digits)) && Number(all[digits - 1]) % 2 === 0;
+  if (!isTie) return Number(value.toPrecision(digits));
+  return Math.sign(value) * Number(`${all[0]}.${all.slice(1, digits)}e${exponent}`);
 }
 
 const minus = (text) => text.replace(/^-/, "−");

@@ -206,6 +206,7 @@ function showVerdict(model, state, place, relevant) {
       ),
     );
   }
+  if (model.decoding.note) children.push(element("p", { class: "faint" }, named(model.decoding.note)));
   place.replaceChildren(...children);
   return hover;
 }

@@ -33,7 +33,7 @@ function listPairs(pairs) {
 function describeData(model) {
   const { data, training, labels, features, kind } = model;
   const shown = model.examples ? model.examples.rows.length : 0;
-  const nominal = model.usedFeatures.filter((f) => f in features.categories).length;
+  const nominal = model.usedFeatures.filter((f) => f in features.categories && !isOrdinal(model, f)).length;
   return [
     data && ["examples", formatWhole(data.examples)],
     data && data.examples > shown && ["of them in this page", `${formatWhole(shown)}, drawn at random`],
