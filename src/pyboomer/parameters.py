@@ -121,9 +121,9 @@ PARAMETERS = (
         0.0,
         "a number of at least 0",
         lambda value: _is_real(value) and value >= 0,
-        "The weight of the L1 regularisation of the scores, those of the default rule too: it makes them smaller and the "
-        "smallest zero, which leaves labels out of the heads. It is compared with sums of gradients over the examples "
-        "covered: from a fraction of their number on, nothing is left.",
+        "The weight of the L1 regularisation of the scores, those of the default rule too: it makes them smaller and "
+        "the smallest zero, which leaves labels out of the heads. It is taken off sums of gradients over the examples "
+        "covered: if it is a large share of their number, nothing is left.",
     ),
     Parameter(
         "l2",
