@@ -214,6 +214,7 @@ def test_an_empty_configuration_has_the_defaults_of_mlrl_boomer() -> None:
     expected: dict[str, Any] = {
         "loss": "label-wise-logistic",
         "learning_rate": 0.3,
+        "n_rules": 1000,
         "bootstrap": False,
         "random_state": 1,
     }

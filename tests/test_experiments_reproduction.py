@@ -446,7 +446,7 @@ def test_the_command_computes_a_table_and_goes_on_where_it_was(
     found = json.loads(capsys.readouterr().out)
     assert found["facts"]["tasks"] == f"{len(first)} of {len(first)}"
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*.npz")} == first
-    assert 0 < found["facts"]["wall_minutes"] < 5
+    assert 0 <= found["facts"]["wall_minutes"] < 5
     matplotlib.pyplot.close("all")
 
 
