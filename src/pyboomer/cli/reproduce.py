@@ -67,10 +67,10 @@ def summarise(found: Reproduction) -> str:
         lines = [f"  {'yes' if claim.holds else 'NO '}  {claim.text}" for claim in found.claims]
         parts.append("\n".join(["Claims of the paper that hold here:", *lines]))
     facts = found.facts
-    cuts = facts["left_out"]
+    cuts = facts["reduced"]
     parts.append(f"Tasks finished: {facts['tasks']}, {facts['cpu_minutes']} minutes of CPU time")
     parts.append(
-        "\n".join([f"Left out of the paper's grid (budget {facts['budget']}):", *(f"  {cut}" for cut in cuts)])
+        "\n".join([f"Reduced from the paper's grid (budget {facts['budget']}):", *(f"  {cut}" for cut in cuts)])
     )
     if not cuts:
         parts[-1] = "The paper's whole grid."

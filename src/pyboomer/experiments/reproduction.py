@@ -168,7 +168,7 @@ def describe_run(budget: Budget, tasks: Sequence[Task], store: Store, part: str)
     cuts = [cut for cut in list_cuts(budget) if cut.startswith(part) or not cut.startswith(("Table", "Figure"))]
     return {
         "budget": budget.name,
-        "left_out": cuts,
+        "reduced": cuts,
         "tasks": f"{len(finished)} of {len(tasks)}",
         "settings": _count_settings(tasks, store),
         "seed": SEED,
@@ -212,13 +212,13 @@ def _count_settings(tasks: Sequence[Task], store: Store) -> dict[str, str]:
 def format_facts(facts: dict[str, Any]) -> str:
     """The facts of a run as a list of Markdown."""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if number)
-    left_out = "; ".join(facts["left_out"]) or "nothing"
+    reduced = "; ".join(facts["reduced"]) or "nothing"
     return "\n".join(
         [
-            f"- Budget `{facts['budget']}`: {facts['tasks']} tasks finished. Settings tried on each data set: "
+            f"- Budget `{facts['budget']}`: {facts['tasks']} tasks finished. Complete settings on each data set: "
             + ", ".join(f"{approach} {count}" for approach, count in facts["settings"].items())
             + ".",
-            f"- Left out of the paper's grid: {left_out}.",
+            f"- Reduced from the paper's grid: {reduced}.",
             f"- {facts['folds']}, out-of-fold predictions pooled; seed {facts['seed']} for every learner.",
             f"- {facts['cpu_minutes']} minutes of CPU time in {facts['wall_minutes']} minutes of running on "
             f"{facts['cores']} cores, from {facts['began']} to {facts['ended']}.",

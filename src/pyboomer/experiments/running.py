@@ -49,9 +49,9 @@ def run_tasks(
     pending = [task for task in tasks if not store.has(task.key)]
     finished = len(tasks) - len(pending)
     total, left = sum(map(cost, tasks)), sum(map(cost, pending))
-    form = "{l_bar}{bar}| {postfix} [{elapsed} spent, {remaining} left]"
+    form = "{l_bar}{bar}| {elapsed} spent, {remaining} left"
     with tqdm(total=total, initial=total - left, disable=not progress, bar_format=form, smoothing=0.02) as bar:
-        bar.set_postfix_str(f"{finished} of {len(tasks)} tasks")
+        bar.set_description(f"{finished:,} of {len(tasks):,} tasks")
         while pending:
             parallel = Parallel(n_jobs=n_jobs or cpu_count(), return_as="generator_unordered", batch_size=1)
             work = (delayed(_do_unless_taken)(task, store) for task in pending)
@@ -61,7 +61,7 @@ def run_tasks(
                 if store.has(task.key):
                     bar.update(cost(task))
                     finished += 1
-                    bar.set_postfix_str(f"{finished} of {len(tasks)} tasks")
+                    bar.set_description(f"{finished:,} of {len(tasks):,} tasks")
                 else:
                     taken.append(task)  # another run is at it
             pending = taken
