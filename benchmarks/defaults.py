@@ -148,6 +148,8 @@ def main() -> None:
         return
     figures |= read_others(options.results, options.baselines)
     others = [name.removesuffix(", early stopping") for name in OTHERS]
+    runs = [f"{data} {name}" for data, name in product(DATA, others)]
+    missing = [run for run in runs if options.baselines is None or not (options.baselines / f"{run}.npz").exists()]
     lines = [
         "# The default configuration",
         "",
@@ -155,8 +157,8 @@ def main() -> None:
         "fold, `KFold(10, shuffle=True, random_state=1)`, predictions pooled; one model of pyboomer per fold, "
         "decoded for each measure. The forest and XGBoost have, for each measure, the better of two runs: "
         "XGBoost samples as in the paper and learns at a rate of 0.3, or sees all features at 0.1; the forest "
-        "has 100 or 300 trees. XGBoost stops early, by a tenth of the training fold. (Of LP, the second run "
-        "is there for emotions, birds and scene only.)",
+        "has 100 or 300 trees. XGBoost stops early, by a tenth of the training fold. "
+        f"There is no second run of: {', '.join(missing) or 'none'}.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
         "",
