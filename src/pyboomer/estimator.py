@@ -159,7 +159,7 @@ class RuleEstimator(BaseEstimator, ABC):
                 self.validation_curve_ = validation.curve
                 if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
                     rules = rules[: validation.best.n_rules]
-                    loss = self._mean_loss(examples, rules)
+                    loss = self._mean_loss(examples, self._score(examples, rules))
             self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
             if error is not None:
                 raise error
@@ -181,9 +181,8 @@ class RuleEstimator(BaseEstimator, ABC):
         if before not in (None, find_loss(self.loss).name):
             raise ValueError(f"loss must stay {before!r} if warm_start=True, got {find_loss(self.loss).name!r}")
 
-    def _mean_loss(self, examples: Examples, rules: RuleEnsemble) -> float:
+    def _mean_loss(self, examples: Examples, scores: Array) -> float:
         Y = self._sign(examples.Y).astype(np.float64)
-        scores = self._score(examples, rules)
         return find_loss(self.loss).mean_value(Y, scores, examples.label_weight, examples.weight)
 
     def _draw_seed(self, past: RuleEnsemble | None) -> int:

@@ -82,14 +82,19 @@ def tabulate(rules: "RuleEnsemble", max_rules: int | None, max_labels: int | Non
     if len(rules) == 0:
         return "(no rules)"
     shown = rules[: len(rules) if max_rules is None else max(max_rules, 0)]
+    table = list_rules(zip(shown.order.tolist(), shown.share.tolist(), shown, strict=True), max_labels)
+    hidden = len(rules) - len(shown)
+    return f"{table}\n... and {format_count(hidden, 'more rule')}" if hidden else table
+
+
+def list_rules(rows: Iterable[tuple[int, float, "Rule"]], max_labels: int | None = 8) -> str:
+    """One line per rule: its number, the examples covered, its share of the gain of all rules, and what it says."""
     cells = [("rule", "covers", "gain", "")]
-    for number, share, rule in zip(shown.order.tolist(), shown.share.tolist(), shown, strict=True):
+    for number, share, rule in rows:
         cells.append((str(number), f"{rule.coverage:.6g}", f"{share:.2%}", rule.to_text(max_labels)))
     widths = [max(len(row[column]) for row in cells) for column in range(3)]
     lines = ["  ".join([*(cell.rjust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) for row in cells]
-    hidden = len(rules) - len(shown)
-    more = [f"... and {format_count(hidden, 'more rule')}"] if hidden else []
-    return "\n".join([*(line.rstrip() for line in lines), *more])
+    return "\n".join(line.rstrip() for line in lines)
 
 
 # --- HTML -------------------------------------------------------------------------------------------------------------

@@ -246,8 +246,9 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
       boomer rules model.json --top 10
       boomer rules model.json --label beach --feature 'at1*'
     """
-    from pyboomer.cli.reports import format_rules, keep_labels
+    from pyboomer.cli.reports import keep_labels
     from pyboomer.modelfile import load_model
+    from pyboomer.ruletext import list_rules
 
     ensemble = load_model(model).rules_
     kept = list(enumerate(ensemble))
@@ -274,7 +275,8 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
             ]
         )
     else:
-        click.echo(format_rules(kept, ensemble.share.tolist()) if kept else "(no such rules)")
+        shares = ensemble.share.tolist()
+        click.echo(list_rules((t, shares[t], rule) for t, rule in kept) if kept else "(no such rules)")
 
 
 @boomer.command(cls=LearnerCommand, only=PREDICTING)

@@ -57,15 +57,6 @@ def keep_labels(rule: Rule, names: Sequence[str]) -> Rule:
     )
 
 
-def format_rules(numbered: Iterable[tuple[int, Rule]], shares: Sequence[float]) -> str:
-    """List rules, one per line: number in the model, examples covered, share of the gain of all rules."""
-    cells = [("rule", "covers", "gain", "")]
-    cells += [(str(t), f"{rule.coverage:.6g}", f"{shares[t]:.2%}", str(rule)) for t, rule in numbered]
-    widths = [max(len(cell[column]) for cell in cells) for column in range(3)]
-    lines = ["  ".join([*(c.rjust(w) for c, w in zip(row, widths, strict=False)), row[3]]) for row in cells]
-    return "\n".join(map(str.rstrip, lines))
-
-
 def spell_out_rule(number: int, rule: Rule) -> str:
     """Lay out a rule in two lines: its body, and below it the scores of its head in columns."""
     body = f"IF {rule.body_text()}" if rule.body else "ALWAYS"

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pyboomer.examples import Examples, read_examples
 from pyboomer.explore.outcome import make_decide
-from pyboomer.losses import find_loss
 from pyboomer.metrics import METRICS
 from pyboomer.stopping import Stage
 
@@ -43,7 +42,7 @@ def is_classifier(model: "RuleEstimator") -> bool:
 def make_measure(model: Any, measure: Any, examples: Examples) -> Measure:
     """Find a measure, or say which there are."""
     if isinstance(measure, str) and measure == "loss":
-        return Measure("loss", False, lambda scores: _find_loss(model, scores, examples))
+        return Measure("loss", False, lambda scores: model._mean_loss(examples, scores))
     complete = np.flatnonzero(examples.are_complete())
     if len(complete) == 0:
         raise ValueError(f'{measure!r} needs examples of which all labels are known; "loss" does not')
@@ -52,11 +51,6 @@ def make_measure(model: Any, measure: Any, examples: Examples) -> Measure:
             raise ValueError(f'{measure!r} is about labels; for a regressor, try "loss" or "r2"')
         return _make_metric(model, measure, examples.take(complete), complete)
     return _make_scorer(model, measure, examples.take(complete), complete)
-
-
-def _find_loss(model: Any, scores: Array, examples: Examples) -> float:
-    Y = model._sign(examples.Y).astype(np.float64)
-    return find_loss(model.loss).mean_value(Y, scores, examples.label_weight, examples.weight)
 
 
 def _make_metric(model: Any, name: str, examples: Examples, rows: NDArray[np.int64]) -> Measure:
