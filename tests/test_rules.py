@@ -541,3 +541,10 @@ def test_damaged_data_is_either_a_sound_ensemble_or_a_value_error(ensemble: Rule
         assert RuleEnsemble.from_dict(json.loads(json.dumps(accepted.to_dict(), allow_nan=False))) == accepted
         assert len(list(accepted)) == len(accepted.head_matrix()) == len(accepted)
         assert str(accepted)
+
+
+def test_gains_that_cancel_have_no_shares() -> None:
+    rules = RuleEnsemble.from_rules(
+        [Rule((), (0,), (1.0,), ("y",), 1.0, gain) for gain in (1e308, -1e308, 1e-9)], [], ["y"]
+    )
+    np.testing.assert_array_equal(rules.share, [0.0, 0.0, 0.0])

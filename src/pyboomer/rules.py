@@ -213,10 +213,10 @@ class RuleEnsemble:
             object.__setattr__(self, name, value)  # the only way to set a field of a frozen dataclass
         check_layout(self)
         check_nominal(self)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # gains of a file may be anything
             total = float(self.gain.sum())
-        share = self.gain / total if 0 < total < np.inf else np.zeros(len(self))
-        self._remember(np.arange(len(self)), share)
+            share = self.gain / total if 0 < total < np.inf else np.zeros(len(self))
+        self._remember(np.arange(len(self)), share if np.isfinite(share).all() else np.zeros(len(self)))
 
     def _remember(self, order: NDArray[np.int64], share: NDArray[np.float64]) -> None:
         for name, values in ("order", order), ("share", share):
