@@ -160,17 +160,22 @@ def rate_labels(
     most = splat(0.0)
     for k in range(width, 2 * width, LANES):
         most = larger(most, load(totals, k))
-    if largest_term:
+    guarded = l2 <= 2 * FLOOR + ROUNDING * largest(most)  # else no denominator can be degenerate
+    if largest_term and guarded:
         _rate_labels(
             True, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
         )
-    elif l2 > 2 * FLOOR + ROUNDING * largest(most):  # no denominator can be degenerate
+    elif largest_term:
         _rate_labels(
-            False, False, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+            True, False, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+        )
+    elif guarded:
+        _rate_labels(
+            False, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
         )
     else:
         _rate_labels(
-            False, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
+            False, False, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
         )
 
 
@@ -214,10 +219,13 @@ def _rate_labels(
             store(sums, width + k, h)
             a = h + l2
             b = load(totals, width + k) - h + l2
-            r = 1.0 / (a * b)
             o = load(totals, k) - g
-            p_inside = where_above(a, floor, g * g * (b * r), zero) if guarded else g * g * (b * r)
-            p_outside = where_above(b, floor, o * o * (a * r), zero) if guarded else o * o * (a * r)
+            p_inside, p_outside = g * g, o * o
+            if guarded:
+                p_inside, p_outside = where_above(a, floor, p_inside, zero), where_above(b, floor, p_outside, zero)
+                a, b = larger(a, floor), larger(b, floor)
+            r = 1.0 / (a * b)
+            p_inside, p_outside = p_inside * (b * r), p_outside * (a * r)
             q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
             q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
         inside[run] = largest(q_inside) if largest_term else total(q_inside)

@@ -105,32 +105,42 @@ def _binary(name: str) -> Any:
     return operation
 
 
-def _call(builder: Any, name: str, result: Any, args: list[Any], flags: tuple[str, ...] = ()) -> Any:
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [a.type for a in args]), name)
-    return builder.call(function, args, fastmath=flags)
+def _halve(builder: Any, vector: Any) -> list[Any]:
+    """The two halves of a vector."""
+    half = vector.type.count // 2
+    nothing = ir.Constant(vector.type, ir.Undefined)
+    places = [ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(i, i + half))) for i in (0, half)]
+    return [builder.shuffle_vector(vector, nothing, place) for place in places]
 
 
-@intrinsic
-def _total(typing_context: Any, vector: Any) -> Any:  # noqa: ARG001
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        zero = ir.Constant(ir.DoubleType(), 0.0)
-        return _call(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", ir.DoubleType(), [zero, args[0]], ("reassoc",))
+def _reduction(combine: Any) -> Any:
+    """One number of eight: halves are combined, three times. LLVM's own reductions combine one after the other."""
 
-    return types.float64(VECTOR), generate
+    @intrinsic
+    def reduce(typing_context: Any, vector: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+            vector = args[0]
+            while vector.type.count > 1:
+                vector = combine(builder, *_halve(builder, vector))
+            return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+        return types.float64(VECTOR), generate
+
+    return reduce
 
 
-@intrinsic
-def _largest(typing_context: Any, vector: Any) -> Any:  # noqa: ARG001
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        return _call(builder, f"llvm.vector.reduce.fmax.v{LANES}f64", ir.DoubleType(), [args[0]])
+def _add(builder: Any, a: Any, b: Any) -> Any:
+    return builder.fadd(a, b)
 
-    return types.float64(VECTOR), generate
+
+def _choose_larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
 @intrinsic
 def _larger(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        return builder.select(builder.fcmp_ordered(">", *args), *args)
+        return _choose_larger(builder, *args)
 
     return VECTOR(VECTOR, VECTOR), generate
 
@@ -240,7 +250,8 @@ if config.DISABLE_JIT:
 
 else:
     load, store, prefetch, splat = _load, _store, _prefetch, _splat
-    total, largest, larger, where_above = _total, _largest, _larger, _where_above
+    total, largest = _reduction(_add), _reduction(_choose_larger)
+    larger, where_above = _larger, _where_above
     power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros
     at_most, equal = _comparison("<="), _comparison("==")
 
