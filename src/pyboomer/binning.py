@@ -69,7 +69,7 @@ def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bi
         edges = tuple(chain.from_iterable(pool.map(bin_some, range(0, n_features, LANES))))
     nominal = np.zeros(n_features, dtype=bool)
     nominal[list(categories)] = True
-    nothing = np.empty(0, dtype=np.int32)
+    nothing = np.empty(0, dtype=np.uint32)
     columns = Columns(
         np.zeros(n_features + 1, dtype=np.int64),
         np.zeros(n_features, dtype=np.int64),
@@ -77,7 +77,7 @@ def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bi
         np.empty(0),
         np.zeros(n_features),
         nominal,
-        np.empty((n_features, 0), dtype=np.int32),
+        np.empty((n_features, 0), dtype=np.uint32),
         codes,
     )
     return Bins(columns, edges)

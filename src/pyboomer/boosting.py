@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import Categories, Columns, cover_rows, is_sparse, narrow_rows
+from pyboomer.features import NONE, Categories, Columns, cover_rows, is_sparse, narrow_rows
 from pyboomer.heads import fit_head
 from pyboomer.kernel import kernel
 from pyboomer.losses import Loss
@@ -84,7 +84,7 @@ def measure_head(head: str | int | float, n_labels: int) -> tuple[int, float]:
 
 @kernel
 def _draw_sample(
-    settings: Settings, rule: int, sample_weight: Array, strata: Strata, weights: Array, rows: NDArray[np.int32]
+    settings: Settings, rule: int, sample_weight: Array, strata: Strata, weights: Array, rows: NDArray[np.uint32]
 ) -> int:
     """Draw the weights that a rule is learned with, and put the examples sampled, of positive weight, first in `rows`.
 
@@ -92,19 +92,19 @@ def _draw_sample(
     """
     if settings.n_samples > 0:
         draw_examples(settings.seed, rule, settings.n_samples, strata, weights)
-    n_sampled = 0
-    last = rows.shape[0] - 1
+    n_sampled, last = NONE, np.uint64(rows.shape[0] - 1)
     for n in range(rows.shape[0]):
         weights[n] = weights[n] * sample_weight[n] if settings.n_samples > 0 else sample_weight[n]
         rows[n_sampled] = n
-        rows[last - (n - n_sampled)] = n
-        n_sampled += weights[n] > 0.0
-    return n_sampled
+        rows[last] = n
+        n_sampled += np.uint64(weights[n] > 0.0)
+        last -= np.uint64(not weights[n] > 0.0)
+    return np.int64(n_sampled)
 
 
 @kernel
 def _cover_all(
-    columns: Columns, body: Array, rows: NDArray[np.int32], n_rows: int, n_sampled: int, scratch: NDArray[np.int32]
+    columns: Columns, body: Array, rows: NDArray[np.uint32], n_rows: int, n_sampled: int, scratch: NDArray[np.uint32]
 ) -> int:
     """Put all examples that a body covers first in `rows`, sampled or not; returns how many there are.
 
@@ -171,7 +171,7 @@ def learn_rules(
     settings: Settings,
     first: int,
     count: int,
-) -> tuple[Chunk, NDArray[np.int32]]:
+) -> tuple[Chunk, NDArray[np.uint32]]:
     """Learn rules number `first` to `first + count - 1` (Alg. 1, lines 3 to 8); scores and statistics are updated.
 
     Also returns the examples that the last rule covers. The statistics of a user's own loss are left to the caller.
@@ -191,7 +191,7 @@ def learn_rules(
     gain = np.empty(count)
     body = np.empty((8, 3))
     weights = np.empty(n)
-    rows = np.empty(n, dtype=np.int32)
+    rows = np.empty(n, dtype=np.uint32)
     head = np.zeros(scores.shape[1])
     everyone = np.arange(n_labels)
     drawn = np.empty(min(n_labels, max(settings.n_drawn_labels, 1)), dtype=np.int64)
@@ -259,7 +259,7 @@ def learn_rules(
 class Steps(NamedTuple):
     """What threads may share: the loop over rules, and the statistics of all examples before it."""
 
-    learn_rules: Callable[..., tuple[Chunk, NDArray[np.int32]]]
+    learn_rules: Callable[..., tuple[Chunk, NDArray[np.uint32]]]
     update_statistics: Callable[..., None]
 
 
@@ -360,13 +360,13 @@ class Booster:
             replayed = self.scores[:, :n_labels].copy()
             replay(replayed)
             self.scores[:, :n_labels] = replayed
-        self._write(self.settings.layout, self.statistics, np.arange(n, dtype=np.int32))
+        self._write(self.settings.layout, self.statistics, np.arange(n, dtype=np.uint32))
 
     def _learn_default_rule(self, l2: float) -> None:
         """It predicts for every label, whatever the other heads are (Alg. 1, line 2)."""
         n, n_labels = len(self.scores), self.settings.n_labels
         layout = choose_layout(self.loss, single=False)
-        everyone = np.arange(n, dtype=np.int32)
+        everyone = np.arange(n, dtype=np.uint32)
         own = layout == self.settings.layout
         statistics = self.statistics if own else make_zeros((n, count_columns(layout, n_labels)))
         self._write(layout, statistics, everyone)
@@ -386,7 +386,7 @@ class Booster:
         self.chunks.append(default_rule)
         self.n_rules = 1
 
-    def _write(self, layout: int, statistics: Array, rows: NDArray[np.int32]) -> None:
+    def _write(self, layout: int, statistics: Array, rows: NDArray[np.uint32]) -> None:
         write_statistics(
             self.loss,
             layout,
@@ -434,7 +434,7 @@ class Booster:
         size = max(1, BLOCK_NUMBERS // k)  # examples at a time: temporary arrays stay small
         total = 0.0
         for start in range(0, n, size):
-            rows = np.arange(start, min(start + size, n), dtype=np.int32)
+            rows = np.arange(start, min(start + size, n), dtype=np.uint32)
             Y, weight = self.truth.take(rows, k)
             if self.settings.update == SQUARED:
                 Y = np.zeros_like(Y)

@@ -184,7 +184,7 @@ def _solve_head(
 ) -> tuple[Array, float]:
     """The head for some of k labels, and its gain, from the examples covered (Alg. 2)."""
     layout = choose_layout(loss, single=len(labels) == 1)
-    rows = np.arange(len(scores), dtype=np.int32)
+    rows = np.arange(len(scores), dtype=np.uint32)
     statistics = np.zeros((len(rows), count_columns(layout, k)))
     write_statistics(loss, layout, truth, scores, rows, statistics, k)
     if len(labels) < k:

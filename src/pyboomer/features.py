@@ -28,6 +28,7 @@ Categories = Mapping[int, tuple[Any, ...]]
 AT_MOST, ABOVE, EQUAL, UNEQUAL = range(4)  # codes of the operators <=, >, ==, !=
 SHORT = 64  # entries of a sparse column that are sorted by insertion
 MISSING = 255  # the bin number of a missing value
+NONE = np.uint64(0)  # where to begin counting: an index that may be negative costs a comparison each time it is used
 
 
 class Columns(NamedTuple):
@@ -35,11 +36,11 @@ class Columns(NamedTuple):
 
     start: NDArray[np.int64]  # entries of feature f: start[f] to start[f + 1]
     present: NDArray[np.int64]  # how many of them have a value; the rest are missing
-    example: NDArray[np.int32]  # the example of an entry
+    example: NDArray[np.uint32]  # the example of an entry
     value: Array  # the value of an entry, ascending within a feature
     fill: Array  # the value of the examples that have no entry
     nominal: NDArray[np.bool_]
-    position: NDArray[np.int32]  # (L, N): the place of each example among the entries; (L, 0) if X is not dense
+    position: NDArray[np.uint32]  # (L, N): the place of each example among the entries; (L, 0) if X is not dense
     codes: NDArray[
         np.uint8
     ]  # (L, N): bin numbers and category codes, if X is binned and none of the above; else (L, 0)
@@ -57,11 +58,11 @@ def sort_columns(X: Matrix, categories: Categories) -> Columns:
             order = np.argsort(columns.value[own], kind="stable")  # NaN sorts last
             columns.value[own], columns.example[own] = columns.value[own][order], columns.example[own][order]
         return columns
-    example = np.empty((n_features, n), dtype=np.int32)
-    position = np.empty((n_features, n), dtype=np.int32)
+    example = np.empty((n_features, n), dtype=np.uint32)
+    position = np.empty((n_features, n), dtype=np.uint32)
     value = np.array(X.T, dtype=np.float64, order="C")
     present = np.empty(n_features, dtype=np.int64)
-    keys, orders = np.empty((2, n), dtype=np.uint64), np.empty((2, n), dtype=np.int32)
+    keys, orders = np.empty((2, n), dtype=np.uint64), np.empty((2, n), dtype=np.uint32)
     counts = np.empty((8, 256), dtype=np.int64)
     _sort_rows(value.view(np.uint64), example, position, present, keys, orders, counts)
     start = np.arange(n_features + 1, dtype=np.int64) * n
@@ -76,11 +77,11 @@ _BYTE, _EIGHT = np.uint64(255), np.uint64(8)
 @kernel
 def _sort_rows(
     bits: NDArray[np.uint64],
-    example: NDArray[np.int32],
-    position: NDArray[np.int32],
+    example: NDArray[np.uint32],
+    position: NDArray[np.uint32],
     present: NDArray[np.int64],
     keys: NDArray[np.uint64],
-    orders: NDArray[np.int32],
+    orders: NDArray[np.uint32],
     counts: NDArray[np.int64],
 ) -> None:
     """Sort each row, given as the bits of its numbers, in place: byte by byte, the last one first (a radix sort).
@@ -133,7 +134,7 @@ def _sort_rows(
 
 @kernel
 def _sort_short_columns(
-    start: NDArray[np.int64], value: Array, example: NDArray[np.int32], left: NDArray[np.bool_]
+    start: NDArray[np.int64], value: Array, example: NDArray[np.uint32], left: NDArray[np.bool_]
 ) -> None:
     """Sort the entries of the columns that have few, by insertion: most often they are in order already.
 
@@ -160,11 +161,11 @@ def store_columns(X: Matrix, categories: Categories) -> Columns:
     n_features = X.shape[1]
     X = encode(X.tocsc(), categories)
     start = X.indptr.astype(np.int64)
-    value, example = X.data.astype(np.float64), X.indices.astype(np.int32)
+    value, example = X.data.astype(np.float64), X.indices.astype(np.uint32)
     missing = np.flatnonzero(np.isnan(value))
     present = np.diff(start) - np.bincount(np.searchsorted(start, missing, "right") - 1, minlength=n_features)
     fill, nominal = find_fill(n_features, categories), _mark_nominal(n_features, categories)
-    nowhere, no_codes = np.empty((n_features, 0), dtype=np.int32), np.empty((n_features, 0), dtype=np.uint8)
+    nowhere, no_codes = np.empty((n_features, 0), dtype=np.uint32), np.empty((n_features, 0), dtype=np.uint8)
     return Columns(start, present, example, value, fill, nominal, nowhere, no_codes)
 
 
@@ -196,11 +197,11 @@ def meets(x: float, operator: int, value: float) -> bool:
 def collect_column(
     columns: Columns,
     feature: int,
-    rows: NDArray[np.int32],
+    rows: NDArray[np.uint32],
     weights: Array,
-    examples: NDArray[np.int32],
+    examples: NDArray[np.uint32],
     values: Array,
-    ends: NDArray[np.int32],
+    ends: NDArray[np.uint32],
     bits: NDArray[np.uint64],
 ) -> tuple[int, int, int]:
     """Collect what is stored of a feature for the covered examples, those of positive weight (if X is dense, `rows`).
@@ -216,69 +217,72 @@ def collect_column(
         return _collect_codes(columns.codes[feature], rows, examples, values, ends)
     if columns.position.shape[1] > 0 and 3 * rows.shape[0] < weights.shape[0]:
         return _collect_few(columns, feature, rows, examples, values, bits)
-    below, above = middle, middle
+    entry = columns.example[start:end]
+    stored = columns.value[start:middle]
+    below, above = stored.shape[0], stored.shape[0]
     if is_sparse(columns):
-        stored = columns.value[start:middle]
-        below = start + count_below(stored, columns.fill[feature], False)
-        above = start + count_below(stored, columns.fill[feature], True)
-    m = 0
-    for e in range(start, below):  # no branch: every entry is written, and overwritten if it does not count
-        n = columns.example[e]
+        below = count_below(stored, columns.fill[feature], False)
+        above = count_below(stored, columns.fill[feature], True)
+    m = NONE
+    for e in range(below):  # no branch: every entry is written, and overwritten if it does not count
+        n = entry[e]
         examples[m] = n
-        values[m] = columns.value[e]
-        m += weights[n] > 0.0
-    m_below = m
-    for e in range(middle - 1, above - 1, -1):
-        n = columns.example[e]
+        values[m] = stored[e]
+        m += np.uint64(weights[n] > 0.0)
+    m_below = np.int64(m)
+    for e in range(stored.shape[0] - above):
+        last = stored.shape[0] - 1 - e
+        n = entry[last]
         examples[m] = n
-        values[m] = columns.value[e]
-        m += weights[n] > 0.0
-    m_present = m
-    for e in range(middle, end):
-        n = columns.example[e]
+        values[m] = stored[last]
+        m += np.uint64(weights[n] > 0.0)
+    m_present = np.int64(m)
+    for e in range(stored.shape[0], entry.shape[0]):
+        n = entry[e]
         examples[m] = n
-        m += weights[n] > 0.0
-    return m_below, m_present - m_below, m - m_present
+        m += np.uint64(weights[n] > 0.0)
+    return m_below, m_present - m_below, np.int64(m) - m_present
 
 
 @kernel(forceinline=True)
 def _collect_few(
     columns: Columns,
     feature: int,
-    rows: NDArray[np.int32],
-    examples: NDArray[np.int32],
+    rows: NDArray[np.uint32],
+    examples: NDArray[np.uint32],
     values: Array,
     bits: NDArray[np.uint64],
 ) -> tuple[int, int, int]:
     """`collect_column` for a dense column and few examples: mark their places, then read the marks."""
     one = np.uint64(1)
+    place_of = columns.position[feature]
     for r in range(rows.shape[0]):
-        place = np.uint64(columns.position[feature, rows[r]])
+        place = np.uint64(place_of[rows[r]])
         bits[place >> np.uint64(6)] |= one << (place & np.uint64(63))
-    start = columns.start[feature]
-    present = columns.present[feature]
-    m = 0
-    m_all = 0
+    start, end = columns.start[feature], columns.start[feature + 1]
+    entry, stored = columns.example[start:end], columns.value[start:end]
+    present = np.uint64(columns.present[feature])
+    m, m_all = NONE, NONE
     for b in range(bits.shape[0]):
         word = bits[b]
-        bits[b] = np.uint64(0)
-        while word != np.uint64(0):
-            p = 64 * b + count_trailing_zeros(word)
+        bits[b] = NONE
+        while word != NONE:
+            p = np.uint64(64 * b + count_trailing_zeros(word))
             word &= word - one
-            examples[m_all] = columns.example[start + p]
-            values[m_all] = columns.value[start + p]
-            m += p < present
-            m_all += 1
-    return m, 0, m_all - m
+            examples[m_all] = entry[p]
+            values[m_all] = stored[p]
+            m += np.uint64(p < present)
+            m_all += one
+    return np.int64(m), 0, np.int64(m_all) - np.int64(m)
 
 
 @kernel
 def _collect_codes(
     codes: NDArray[np.uint8],
-    rows: NDArray[np.int32],
-    examples: NDArray[np.int32],
+    rows: NDArray[np.uint32],
+    examples: NDArray[np.uint32],
     values: Array,
-    starts: NDArray[np.int32],
+    starts: NDArray[np.uint32],
 ) -> tuple[int, int, int]:
     """`collect_column` for a binned column: sort by counting."""
     for b in range(257):
@@ -311,43 +315,48 @@ def count_below(ascending: Array, value: float, or_equal: bool) -> int:
 
 @kernel
 def narrow_rows(
-    columns: Columns, feature: int, operator: int, value: float, rows: NDArray[np.int32], dropped: NDArray[np.int32]
+    columns: Columns, feature: int, operator: int, value: float, rows: NDArray[np.uint32], dropped: NDArray[np.uint32]
 ) -> int:
     """Sort covered examples by a condition on a dense feature: those that meet it first; returns how many do.
 
     Each part keeps its order. `dropped` is scratch with a place per example.
     """
-    kept = 0
+    kept, n_dropped = NONE, NONE
     if columns.codes.shape[1] > 0:
+        codes = columns.codes[feature]
         for r in range(rows.shape[0]):
             n = rows[r]
-            code = columns.codes[feature, n]
+            code = codes[n]
+            keep = meets(np.float64(code), operator, value) & (code != MISSING)
             rows[kept] = n
-            dropped[r - kept] = n
-            kept += meets(np.float64(code), operator, value) & (code != MISSING)
-        for r in range(kept, rows.shape[0]):
-            rows[r] = dropped[r - kept]
-        return kept
-    start = columns.start[feature]
-    present = columns.present[feature]
-    # The values from `first` to `last` - 1 in ascending order meet the condition, or just they do not (> and !=).
-    ascending = columns.value[start : start + present]
-    first = count_below(ascending, value, False) if operator >= EQUAL else 0
-    last = count_below(ascending, value, True)
-    negated = operator in (ABOVE, UNEQUAL)
-    for r in range(rows.shape[0]):
-        n = rows[r]
-        p = columns.position[feature, n]
-        rows[kept] = n
-        dropped[r - kept] = n
-        kept += (((first <= p) & (p < last)) != negated) & (p < present)
-    for r in range(kept, rows.shape[0]):
-        rows[r] = dropped[r - kept]
-    return kept
+            dropped[n_dropped] = n
+            kept += np.uint64(keep)
+            n_dropped += np.uint64(not keep)
+    else:
+        start = columns.start[feature]
+        present = columns.present[feature]
+        # The values from `first` to `last` - 1 in ascending order meet the condition, or just they do not (> and !=).
+        ascending = columns.value[start : start + present]
+        first = count_below(ascending, value, False) if operator >= EQUAL else 0
+        last = count_below(ascending, value, True)
+        negated = operator in (ABOVE, UNEQUAL)
+        place_of = columns.position[feature]
+        for r in range(rows.shape[0]):
+            n = rows[r]
+            p = place_of[n]
+            keep = (((first <= p) & (p < last)) != negated) & (p < present)
+            rows[kept] = n
+            dropped[n_dropped] = n
+            kept += np.uint64(keep)
+            n_dropped += np.uint64(not keep)
+    behind = rows[kept:]
+    for r in range(behind.shape[0]):
+        behind[r] = dropped[r]
+    return np.int64(kept)
 
 
 @kernel
-def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDArray[np.int32]) -> int:
+def cover_rows(columns: Columns, body: Array, rows: NDArray[np.uint32], met: NDArray[np.uint32]) -> int:
     """Find the examples that a body covers, by looking at the stored values of sparse features only.
 
     An example is covered if it holds no stored value that fails a condition which the fill value meets, and a stored
@@ -364,13 +373,15 @@ def cover_rows(columns: Columns, body: Array, rows: NDArray[np.int32], met: NDAr
         fill_meets = meets(columns.fill[feature], operator, value)
         required += not fill_meets
         if_met, if_not = (0, out_of_reach) if fill_meets else (1, 0)
-        for e in range(columns.start[feature], columns.start[feature + 1]):
-            met[columns.example[e]] += if_met if meets(columns.value[e], operator, value) else if_not
-    covered = 0
+        entry = columns.example[columns.start[feature] : columns.start[feature + 1]]
+        stored = columns.value[columns.start[feature] : columns.start[feature + 1]]
+        for e in range(entry.shape[0]):
+            met[entry[e]] += if_met if meets(stored[e], operator, value) else if_not
+    covered = NONE
     for n in range(n_examples):
         rows[covered] = n
-        covered += met[n] == required
-    return covered
+        covered += np.uint64(met[n] == required)
+    return np.int64(covered)
 
 
 def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:

@@ -111,7 +111,7 @@ def _score_dense(X: Array, features: NDArray[np.int64], rules: FlatRules, scores
 @njit(cache=True, nogil=True)
 def _score_sparse(columns: Columns, rules: FlatRules, scores: Array) -> None:
     """Add the scores of the rows of a sparse X, rule by rule; only the values that are stored are looked at."""
-    rows, met = np.empty(scores.shape[0], dtype=np.int32), np.empty(scores.shape[0], dtype=np.int32)
+    rows, met = np.empty(scores.shape[0], dtype=np.uint32), np.empty(scores.shape[0], dtype=np.uint32)
     offsets = rules.condition_offsets
     body = np.empty((rules.condition_features.shape[0], 3))
     for c in range(body.shape[0]):
@@ -182,7 +182,7 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
             list(pool.map(add_part, parts))
 
 
-def find_covered(rules: RuleEnsemble, X: Matrix) -> Iterator[NDArray[np.int32]]:
+def find_covered(rules: RuleEnsemble, X: Matrix) -> Iterator[NDArray[np.uint32]]:
     """The rows of X that each rule covers: those to which it gives a score, if its head is a label of its own."""
     for start in range(0, len(rules), MARKED):
         part = rules[start : start + MARKED]
@@ -196,4 +196,4 @@ def find_covered(rules: RuleEnsemble, X: Matrix) -> Iterator[NDArray[np.int32]]:
         )
         marks = np.zeros((X.shape[0], size))
         add_scores(marking, X, marks)
-        yield from (np.flatnonzero(mark).astype(np.int32) for mark in marks.T)
+        yield from (np.flatnonzero(mark).astype(np.uint32) for mark in marks.T)

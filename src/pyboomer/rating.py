@@ -70,9 +70,9 @@ def is_rated_by_sums(settings: Settings) -> bool:
 class Workspace(NamedTuple):
     """Scratch arrays of a sweep."""
 
-    examples: NDArray[np.int32]  # the entries of a feature: examples and values, in the order of the sweep
+    examples: NDArray[np.uint32]  # the entries of a feature: examples and values, in the order of the sweep
     values: Array
-    ends: NDArray[np.int32]  # the last entry of each run of equal values
+    ends: NDArray[np.uint32]  # the last entry of each run of equal values
     inside: Array  # for each run, the gain of the condition it ends ...
     outside: Array  # ... and of its negation
     weight: Array  # the weight of the examples that meet the condition
@@ -111,9 +111,9 @@ def make_workspace(n: int, n_features: int, fixed: NDArray[np.int64], binned: bo
     n_drawn = min(settings.n_drawn_features, features.shape[0]) + n_fixed
     n_histograms = n_drawn if binned and rating != RATE_EXACT else 0
     return Workspace(
-        np.empty(max(n + 1, 256), dtype=np.int32),
+        np.empty(max(n + 1, 256), dtype=np.uint32),
         np.empty(max(n + 1, 256)),
-        np.empty(max(n + 1, 257), dtype=np.int32),
+        np.empty(max(n + 1, 257), dtype=np.uint32),
         np.empty(max(n + 1, 256)),
         np.empty(max(n + 1, 256)),
         np.empty(max(n + 1, 256)),
@@ -141,8 +141,8 @@ def make_workspace(n: int, n_features: int, fixed: NDArray[np.int64], binned: bo
 def rate_labels(
     largest_term: bool,
     restart: bool,
-    examples: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    examples: NDArray[np.uint32],
+    ends: NDArray[np.uint32],
     statistics: Array,
     weights: Array,
     totals: Array,
@@ -184,8 +184,8 @@ def _rate_labels(
     largest_term: bool,
     guarded: bool,
     restart: bool,
-    examples: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    examples: NDArray[np.uint32],
+    ends: NDArray[np.uint32],
     statistics: Array,
     weights: Array,
     totals: Array,
@@ -240,8 +240,8 @@ def _rate_labels(
 @kernel(error_model="numpy", forceinline=True)
 def rate_one_label(
     restart: bool,
-    examples: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    examples: NDArray[np.uint32],
+    ends: NDArray[np.uint32],
     pair: Array,
     weights: Array,
     G: float,
@@ -300,8 +300,8 @@ def add_example(settings: Settings, statistics: Array, n: int, weight: float, su
 def rate_by_sums(
     settings: Settings,
     restart: bool,
-    examples: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    examples: NDArray[np.uint32],
+    ends: NDArray[np.uint32],
     statistics: Array,
     weights: Array,
     masses: Array,

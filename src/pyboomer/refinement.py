@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import Columns, is_sparse, meets, narrow_rows
+from pyboomer.features import NONE, Columns, is_sparse, meets, narrow_rows
 from pyboomer.heads import NOISE
 from pyboomer.kernel import kernel
 from pyboomer.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example, choose_head, is_partial
@@ -22,7 +22,7 @@ BINS_FROM = 512  # covered examples; fewer are swept one by one, as without bins
 
 
 @kernel
-def sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
+def sum_weights(rows: NDArray[np.uint32], weights: Array) -> float:
     weight = 0.0
     for r in range(rows.shape[0]):
         weight += weights[rows[r]]
@@ -30,7 +30,7 @@ def sum_weights(rows: NDArray[np.int32], weights: Array) -> float:
 
 
 @kernel
-def _fix_label(statistics: Array, rows: NDArray[np.int32], settings: Settings, workspace: Workspace) -> np.int64:
+def _fix_label(statistics: Array, rows: NDArray[np.uint32], settings: Settings, workspace: Workspace) -> np.int64:
     """Choose the label of a single-label head; from now on, sums and statistics are about that label alone."""
     choose_head(settings, workspace.whole, 0.0, workspace)
     label = workspace.labels[0]
@@ -46,7 +46,7 @@ def _fix_label(statistics: Array, rows: NDArray[np.int32], settings: Settings, w
 @kernel
 def sum_sampled(
     statistics: Array,
-    rows: NDArray[np.int32],
+    rows: NDArray[np.uint32],
     weights: Array,
     label: int,
     settings: Settings,
@@ -76,7 +76,7 @@ def _narrow_dense(
     operator: int,
     value: float,
     statistics: Array,
-    rows: NDArray[np.int32],
+    rows: NDArray[np.uint32],
     weights: Array,
     label: int,
     settings: Settings,
@@ -120,11 +120,14 @@ def _narrow_sparse(
     """The same for a sparse feature: only its stored values are looked at, and `weights` says who is covered."""
     fill_meets = meets(columns.fill[feature], operator, value)
     changed = workspace.examples  # the covered examples that are dropped, or that are kept
-    n_changed = 0
-    for e in range(columns.start[feature], columns.start[feature + 1]):
-        n = columns.example[e]
-        changed[n_changed] = n
-        n_changed += (weights[n] > 0.0) & (meets(columns.value[e], operator, value) != fill_meets)
+    entry = columns.example[columns.start[feature] : columns.start[feature + 1]]
+    stored = columns.value[columns.start[feature] : columns.start[feature + 1]]
+    count = NONE
+    for e in range(entry.shape[0]):
+        n = entry[e]
+        changed[count] = n
+        count += np.uint64((weights[n] > 0.0) & (meets(stored[e], operator, value) != fill_meets))
+    n_changed = np.int64(count)
     changed = changed[:n_changed]
     sum_sampled(statistics, changed, weights, label, settings, workspace, workspace.sums)
     changed_weight = 0.0
@@ -160,7 +163,7 @@ def refine_rule(
     columns: Columns,
     statistics: Array,
     weights: Array,
-    rows: NDArray[np.int32],
+    rows: NDArray[np.uint32],
     body: Array,
     n_conditions: int,
     best: float,

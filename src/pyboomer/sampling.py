@@ -46,11 +46,11 @@ def _below(z: np.uint64, n: int) -> int:
 class Strata(NamedTuple):
     """Groups of examples that are sampled in proportion to their size: all examples, group by group."""
 
-    examples: NDArray[np.int32]
+    examples: NDArray[np.uint32]
     ends: NDArray[np.int64]  # where each group ends
 
 
-NO_STRATA = Strata(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64))
+NO_STRATA = Strata(np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64))
 
 
 @kernel

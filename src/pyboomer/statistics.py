@@ -28,7 +28,7 @@ from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic, sq
 from pyboomer.simd import LANES, exp, larger, largest, load, prefetch, splat, store, total, where_above
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.int32]
+Rows = NDArray[np.uint32]
 Signs = NDArray[np.int8]
 
 DIAGONAL, OUTER_GRADIENT, OUTER, DENSE = range(4)

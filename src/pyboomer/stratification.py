@@ -55,7 +55,7 @@ def group_examples(Y: NDArray[Any], by: str) -> Strata:
         rarest_first = np.argsort(Y.sum(axis=0), kind="stable")
         relevant = np.hstack([Y[:, rarest_first], np.ones((n, 1), dtype=Y.dtype)])  # the last group: no label at all
         group = relevant.argmax(axis=1)
-    order = np.argsort(group, kind="stable").astype(np.int32)
+    order = np.argsort(group, kind="stable").astype(np.uint32)
     return Strata(order, np.append(np.flatnonzero(np.diff(group[order])) + 1, n))
 
 

@@ -11,7 +11,7 @@ never decides between equals.
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.features import AT_MOST, EQUAL, MISSING, Columns, collect_column
+from pyboomer.features import AT_MOST, EQUAL, MISSING, NONE, Columns, collect_column
 from pyboomer.heads import TIE
 from pyboomer.kernel import kernel
 from pyboomer.rating import (
@@ -41,18 +41,18 @@ def midpoint(a: float, b: float) -> float:
 
 
 @kernel(forceinline=True)
-def _find_runs(values: Array, ends: NDArray[np.int32]) -> int:
+def _find_runs(values: Array, ends: NDArray[np.uint32]) -> int:
     """Find where runs of equal values end; returns their number."""
     m = values.shape[0]
     if m == 0:
         return 0
-    runs = 0
+    runs = NONE
     if values[0] != values[m - 1]:
         for j in range(m - 1):
             ends[runs] = j
-            runs += values[j] != values[j + 1]
+            runs += np.uint64(values[j] != values[j + 1])
     ends[runs] = m - 1
-    return runs + 1
+    return np.int64(runs) + 1
 
 
 @kernel(forceinline=True)
@@ -81,8 +81,8 @@ def _pick(
 @kernel(forceinline=True)
 def _rate_runs(
     restart: bool,
-    examples: NDArray[np.int32],
-    ends: NDArray[np.int32],
+    examples: NDArray[np.uint32],
+    ends: NDArray[np.uint32],
     statistics: Array,
     weights: Array,
     masses: Array,
@@ -150,7 +150,7 @@ def sweep_column(
     feature: int,
     statistics: Array,
     weights: Array,
-    rows: NDArray[np.int32],
+    rows: NDArray[np.uint32],
     n_covered: int,
     whole_weight: float,
     label: int,
@@ -255,7 +255,7 @@ def _reverse(numbers: Array) -> None:
 def sum_bins(
     codes: NDArray[np.uint8],
     features: NDArray[np.int64],
-    rows: NDArray[np.int32],
+    rows: NDArray[np.uint32],
     statistics: Array,
     first: int,
     weights: Array,
@@ -353,7 +353,7 @@ def sweep_bins(
 
 @kernel
 def _sum_present(
-    missing: NDArray[np.int32],
+    missing: NDArray[np.uint32],
     statistics: Array,
     weights: Array,
     label: int,
