@@ -42,6 +42,7 @@ from pyboomer.statistics import (
     choose_update,
     count_columns,
     pad,
+    sum_values,
     take_labels,
     update_statistics,
     write_statistics,
@@ -239,8 +240,7 @@ def learn_rules(
             m += settings.l1 == 0.0 or own_head[i] != 0.0  # L1 regularisation leaves labels out
         n_scores[t] = max(m, 1)
         used_scores += n_scores[t]
-        begin = own_labels[0] // LANES * LANES
-        end = own_labels[n_scores[t] - 1] // LANES * LANES + LANES
+        begin, end = own_labels[0], own_labels[n_scores[t] - 1] + 1
         add_scores_to_rows(scores, covered, head, begin, end)
         if settings.update != USER_DEFINED:  # line 4 of the next round
             update_statistics(settings.update, settings.layout, truth, scores, covered, statistics, begin, end)
@@ -431,6 +431,9 @@ class Booster:
     def training_loss(self) -> float:
         """The mean loss of the training examples."""
         n, k = len(self.scores), self.settings.n_labels
+        if self.settings.update != USER_DEFINED and not len(self.truth.weight):
+            total = sum_values(self.settings.update, self.truth, self.scores, self.sample_weight)
+            return float(total) / float(self.sample_weight.sum())
         size = max(1, BLOCK_NUMBERS // k)  # examples at a time: temporary arrays stay small
         total = 0.0
         for start in range(0, n, size):

@@ -127,6 +127,7 @@ def _store(model: Model, rules: RuleEnsemble, **facts: Any) -> Model:
     edited = copy(model)
     edited.__dict__.pop("validation_curve_", None)  # it is about other rules
     known = model.training_facts_
+    rules = replace(rules)  # numbered from 0, whatever they were selected from
     return edited._store(rules, {**known, "rules": len(rules), **facts, "edited": True})
 
 

@@ -158,7 +158,7 @@ class RuleEstimator(BaseEstimator, ABC):
             if validation is not None:
                 self.validation_curve_ = validation.curve
                 if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
-                    rules = rules[: validation.best.n_rules]
+                    rules = replace(rules[: validation.best.n_rules])  # not a selection: the shares are of their own gain
                     loss = self._mean_loss(examples, self._score(examples, rules))
             self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
             if error is not None:
@@ -244,7 +244,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _store(self, rules: RuleEnsemble, facts: dict[str, Any]) -> Self:
         """Set what makes the estimator a fitted one."""
-        self.rules_ = replace(rules)  # numbered from 0, whatever they were selected from
+        self.rules_ = rules
         self.label_names_ = rules.label_names
         self.training_facts_ = facts
         return self

@@ -147,7 +147,7 @@ def check_nominal(e: "RuleEnsemble") -> None:
         if not all(isinstance(level, str) for level in e.categories.get(feature, (0,))):
             raise ValueError(f"ordinal has feature {feature}, but categories[{feature}] are not strings")
     sizes = n_categories[e.condition_features]
-    is_ordinal = np.isin(e.condition_features, e.ordinal)
+    is_ordinal = np.isin(e.condition_features, e.ordinal) if e.ordinal else np.zeros(len(sizes), dtype=bool)
     nominal = e.condition_operators >= FIRST_NOMINAL_OPERATOR
     if (nominal != ((sizes >= 0) & ~is_ordinal)).any():
         raise ValueError("condition_operators must be == or != for nominal features, <= or > for all others")

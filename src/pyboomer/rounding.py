@@ -5,7 +5,6 @@ makes the same rule of these examples, so t is printed with the fewest digits, f
 What is printed is thus exact in effect: read again, it covers the same training examples. Predictions always use t.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +41,7 @@ def round_thresholds(rules: RuleEnsemble, columns: Columns, X: Matrix) -> RuleEn
         _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
     digits = rules.condition_digits.copy()
     digits[numeric] = np.maximum(digits[numeric], _count_all_digits(thresholds, gaps))
-    return replace(rules, condition_digits=digits)
+    return rules.with_digits(digits)
 
 
 def _count_all_digits(thresholds: Array, gaps: Gaps) -> NDArray[np.int8]:

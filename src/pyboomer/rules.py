@@ -317,6 +317,12 @@ class RuleEnsemble:
             wanted &= any_in_rule(self.head_offsets, scored)
         return self[wanted]
 
+    def with_digits(self, digits: NDArray[np.int8]) -> "RuleEnsemble":
+        """The same rules, with other `condition_digits`: all else has been checked before, and is shared."""
+        rules = object.__new__(type(self))
+        rules.__dict__.update(self.__dict__ | {"condition_digits": frozen_array("condition_digits", digits)})
+        return rules
+
     def by_gain(self) -> "RuleEnsemble":
         """The rules in the order of their gain, the largest first."""
         return self[np.argsort(-self.gain, kind="stable")]

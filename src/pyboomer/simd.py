@@ -70,6 +70,45 @@ def _store(typing_context: Any, array: Any, position: Any, vector: Any) -> Any: 
 
 
 @intrinsic
+def _gather(typing_context: Any, array: Any, rows: Any, first: Any, size: Any, column: Any) -> Any:  # noqa: ARG001
+    """A column of eight rows, whose numbers are in `rows` from position `first` on; a row has `size` numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.Constant(_DOUBLES, ir.Undefined)
+        for i, pointer in enumerate(_scattered(context, builder, signature, args)):
+            number = builder.load(pointer)
+            number = builder.sitofp(number, ir.DoubleType()) if isinstance(number.type, ir.IntType) else number
+            vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), i))
+        return vector
+
+    return VECTOR(array, rows, types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
+def _scatter(typing_context: Any, array: Any, rows: Any, first: Any, size: Any, column: Any, vector: Any) -> Any:  # noqa: ARG001
+    """Write what `gather` reads."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for i, pointer in enumerate(_scattered(context, builder, signature, args[:-1])):
+            builder.store(builder.extract_element(args[-1], ir.Constant(ir.IntType(32), i)), pointer)
+        return context.get_dummy_value()
+
+    return types.void(array, rows, types.intp, types.intp, types.intp, VECTOR), generate
+
+
+def _scattered(context: Any, builder: Any, signature: Any, args: Any) -> list[Any]:
+    """Where a column of eight rows lies, see `_gather`."""
+    array, rows, first, size, column = args
+    pointers = []
+    for i in range(LANES):
+        place = builder.add(first, ir.Constant(first.type, i))
+        row = builder.zext(builder.load(_pointer(context, builder, signature.args[1], rows, place)), size.type)
+        position = builder.add(builder.mul(row, size), column)
+        pointers.append(_pointer(context, builder, signature.args[0], array, position))
+    return pointers
+
+
+@intrinsic
 def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
     """Ask for the cache line of a number that will soon be needed, to be kept in the second-level cache."""
 
@@ -131,6 +170,10 @@ def _reduction(combine: Any) -> Any:
 
 def _add(builder: Any, a: Any, b: Any) -> Any:
     return builder.fadd(a, b)
+
+
+def _multiply(builder: Any, a: Any, b: Any) -> Any:
+    return builder.fmul(a, b)
 
 
 def _choose_larger(builder: Any, a: Any, b: Any) -> Any:
@@ -222,13 +265,19 @@ if config.DISABLE_JIT:
     def store(array: Any, position: int, vector: Any) -> None:
         array.reshape(-1)[position : position + LANES] = vector
 
+    def gather(array: Any, rows: Any, first: int, size: int, column: int) -> Any:
+        return array.reshape(-1)[rows[first : first + LANES].astype(np.int64) * size + column].astype(np.float64)
+
+    def scatter(array: Any, rows: Any, first: int, size: int, column: int, vector: Any) -> None:
+        array.reshape(-1)[rows[first : first + LANES].astype(np.int64) * size + column] = vector
+
     def prefetch(array: Any, position: int) -> None:
         """Nothing to do: there is no waiting for memory that would be felt."""
 
     def splat(value: float) -> Any:
         return np.full(LANES, value)
 
-    total, largest, larger = np.sum, np.max, np.maximum
+    total, product, largest, larger = np.sum, np.prod, np.max, np.maximum
 
     def where_above(a: Any, limit: Any, value: Any, otherwise: Any) -> Any:
         return np.where(a > limit, value, otherwise)
@@ -249,8 +298,9 @@ if config.DISABLE_JIT:
         return np.uint64(sum(int(bit) << i for i, bit in enumerate(bits)))
 
 else:
-    load, store, prefetch, splat = _load, _store, _prefetch, _splat
-    total, largest = _reduction(_add), _reduction(_choose_larger)
+    load, store, gather, scatter = _load, _store, _gather, _scatter
+    prefetch, splat = _prefetch, _splat
+    total, product, largest = _reduction(_add), _reduction(_multiply), _reduction(_choose_larger)
     larger, where_above = _larger, _where_above
     power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros
     at_most, equal = _comparison("<="), _comparison("==")

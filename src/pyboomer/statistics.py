@@ -18,14 +18,28 @@ that of the padding, and that of unknown labels.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.kernel import kernel
 from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic, squared_error
-from pyboomer.simd import LANES, exp, larger, largest, load, prefetch, splat, store, total, where_above
+from pyboomer.simd import (
+    LANES,
+    exp,
+    gather,
+    larger,
+    largest,
+    load,
+    prefetch,
+    product,
+    scatter,
+    splat,
+    store,
+    total,
+    where_above,
+)
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.uint32]
@@ -36,6 +50,7 @@ BLOCK = 256  # examples whose statistics stay in the cache while more than one t
 CACHE = 2**18  # numbers that fit the second-level cache
 AHEAD = 8  # examples between asking for what memory holds of one and needing it, ...
 SOME = 32  # ... or examples that it is asked for at once
+PRODUCT = 512  # numbers up to 2 whose product is well within what a float64 can hold
 LABEL_WISE, EXAMPLE_WISE, SQUARED, USER_DEFINED = range(4)  # which compiled update serves the loss
 
 
@@ -122,22 +137,42 @@ def write_statistics(
             statistics[rows, 2 * width : 2 * width + k] = curvature[1]
 
 
+@kernel(error_model="numpy", forceinline=True)
+def _derive_logistic(y: Any, weight: Any, score: Any) -> tuple[Any, Any]:
+    """Gradient and curvature of the logistic loss: vectors of labels, or of examples."""
+    zero = splat(0.0)
+    margin = y * score
+    e = exp(where_above(margin, zero, zero - margin, margin))  # exp(-|f|)
+    p = 1.0 / (1.0 + e)  # logistic(|f|)
+    q = e * p
+    return (zero - y) * weight * where_above(margin, zero, q, p), weight * p * q
+
+
 @kernel(error_model="numpy")
 def update_statistics(
     update: int, layout: int, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int
 ) -> None:
     """Compute the statistics of some examples anew, for the built-in losses.
 
-    Labels `first` to `last` - 1, whole vectors, are the ones whose scores have changed.
+    Labels `first` to `last` - 1 are the ones whose scores have changed.
     """
     Y, weight = truth.Y, truth.weight
     weighted = weight.shape[0] > 0
     width = scores.shape[1]
     size = statistics.shape[1]
     far = statistics.shape[0] * size > CACHE
-    begin, end = (0, width) if update == EXAMPLE_WISE else (first, last)
+    begin, end = (0, width) if update == EXAMPLE_WISE else (first // LANES * LANES, pad(last))
     zero = splat(0.0)
-    for r in range(rows.shape[0]):
+    done = 0
+    if update == LABEL_WISE and last - first == 1 and not far:  # one label: eight examples at a time
+        done = rows.shape[0] // LANES * LANES
+        for r in range(0, done, LANES):
+            y = gather(Y, rows, r, width, first)
+            w = gather(weight, rows, r, width, first) if weighted else y * y
+            g, h = _derive_logistic(y, w, gather(scores, rows, r, width, first))
+            scatter(statistics, rows, r, size, first, g)
+            scatter(statistics, rows, r, size, width + first, h)
+    for r in range(done, rows.shape[0]):
         n = rows[r]
         if far:
             soon = rows[min(r + AHEAD, rows.shape[0] - 1)]
@@ -147,17 +182,14 @@ def update_statistics(
                 prefetch(statistics, soon * size + k)
                 prefetch(statistics, soon * size + width + k)
         if update == LABEL_WISE:
-            for k in range(first, last, LANES):
+            for k in range(begin, end, LANES):
                 y = load(Y, n * width + k)
                 w = load(weight, n * width + k) if weighted else y * y
-                margin = y * load(scores, n * width + k)
-                e = exp(where_above(margin, zero, zero - margin, margin))  # exp(-|f|)
-                p = 1.0 / (1.0 + e)  # logistic(|f|)
-                q = e * p
-                store(statistics, n * size + k, (zero - y) * w * where_above(margin, zero, q, p))
-                store(statistics, n * size + width + k, w * p * q)
+                g, h = _derive_logistic(y, w, load(scores, n * width + k))
+                store(statistics, n * size + k, g)
+                store(statistics, n * size + width + k, h)
         elif update == SQUARED:
-            for k in range(first, last, LANES):
+            for k in range(begin, end, LANES):
                 w = load(weight, n * width + k) if weighted else load(Y, n * width + k)
                 store(statistics, n * size + k, w * load(scores, n * width + k))
                 store(statistics, n * size + width + k, w)
@@ -180,6 +212,48 @@ def update_statistics(
                 p = load(statistics, n * size + k) * scale
                 store(statistics, n * size + k, (zero - load(Y, n * width + k)) * p)
                 store(statistics, n * size + width + k, p * (1.0 - p) if layout == DIAGONAL else p)
+
+
+@kernel(error_model="numpy")
+def sum_values(update: int, truth: Truth, scores: Array, weights: Array) -> float:
+    """The weighted sum over all examples of a built-in loss, labels without weights of their own (see `losses`).
+
+    Label-wise, log(1 + e) is summed over the labels as the logarithm of a product, of no more than `PRODUCT` labels.
+    """
+    Y = truth.Y
+    width = scores.shape[1]
+    zero, one = splat(0.0), splat(1.0)
+    sums = 0.0
+    for n in range(scores.shape[0]):
+        start = n * width
+        value = 0.0
+        if update == LABEL_WISE:
+            for begin in range(0, width, PRODUCT):
+                factor, linear = one, zero
+                for k in range(begin, min(begin + PRODUCT, width), LANES):
+                    y = load(Y, start + k)
+                    margin = y * load(scores, start + k)
+                    factor = factor * (1.0 + y * y * exp(where_above(margin, zero, zero - margin, margin)))
+                    linear = linear + larger(zero - margin, zero)
+                value += np.log(product(factor)) + total(linear)
+        elif update == SQUARED:
+            squares = zero
+            for k in range(0, width, LANES):
+                missing = load(Y, start + k) * load(scores, start + k)
+                squares = squares + missing * missing
+            value = 0.5 * total(squares)
+        else:
+            most = zero
+            for k in range(0, width, LANES):
+                most = larger(most, zero - load(Y, start + k) * load(scores, start + k))
+            shift = largest(most)
+            e = zero
+            for k in range(0, width, LANES):
+                y = load(Y, start + k)
+                e = e + y * y * exp(zero - y * load(scores, start + k) - shift)
+            value = np.log1p(total(e)) if shift == 0.0 else shift + np.log(np.exp(-shift) + total(e))
+        sums += weights[n] * value
+    return sums
 
 
 @kernel
@@ -205,8 +279,9 @@ def take_labels(layout: int, n_labels: int, statistics: Array, labels: NDArray[n
 
 @kernel(error_model="numpy")
 def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
-    """Add a rule's head to the scores of the examples it covers; labels `first` to `last` - 1, whole vectors."""
+    """Add a rule's head, of labels `first` to `last` - 1, to the scores of the examples it covers."""
     width = scores.shape[1]
+    first, last = first // LANES * LANES, pad(last)
     for begin in range(0, rows.shape[0], BLOCK):
         end = min(begin + BLOCK, rows.shape[0])
         for k in range(first, last, LANES):

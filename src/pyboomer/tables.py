@@ -15,6 +15,7 @@ the zeros it does not store must keep meaning zero, and is encoded where it is s
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from sys import float_info
 from typing import Any, NamedTuple
 
@@ -46,6 +47,8 @@ class Table(NamedTuple):
     @property
     def nominal(self) -> Categories:
         """The categories of the nominal features alone."""
+        if not self.ordinal:
+            return self.categories
         return {f: values for f, values in self.categories.items() if f not in self.ordinal}
 
 
@@ -73,13 +76,19 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
             _read_columns(columns, categories, ordinal, cure), names, dict(sorted(categories.items())), ordinal
         )
     matrix = _read_matrix(estimator, X, reset=True)
-    names = tuple(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(matrix.shape[1])]))
+    names = tuple(getattr(estimator, "feature_names_in_", ())) or _number_names(matrix.shape[1])
     nominal = _find_nominal(categorical_features, names, ())
     _check_finite(matrix, names)
     if sp.issparse(matrix):
         return Table(matrix, names, find_categories(matrix, nominal))
     categories = find_categories(matrix, nominal)
     return Table(encode(matrix, categories), names, categories)
+
+
+@lru_cache(maxsize=8)
+def _number_names(n: int) -> tuple[str, ...]:
+    """The names of features that have none: x0, x1, ..."""
+    return tuple(f"x{i}" for i in range(n))
 
 
 def read_table(
