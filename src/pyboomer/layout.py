@@ -141,8 +141,7 @@ def check_layout(e: "RuleEnsemble") -> None:
 def check_nominal(e: "RuleEnsemble") -> None:
     """Check that operators suit their features and that codes are those of categories."""
     n_categories = np.full(len(e.feature_names), -1)  # -1: not nominal
-    for feature, categories in e.categories.items():
-        n_categories[feature] = len(categories)
+    n_categories[list(e.categories)] = list(map(len, e.categories.values()))
     for feature in e.ordinal:
         if not all(isinstance(level, str) for level in e.categories.get(feature, (0,))):
             raise ValueError(f"ordinal has feature {feature}, but categories[{feature}] are not strings")

@@ -130,14 +130,21 @@ def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
         raise ValueError(f"X holds dates or times (dtype {X.dtype}); turn them into numbers")
     try:
         matrix = validate_data(
-            estimator, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, order="C"
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csc" if reset else "csr",  # columns are learned from, rows are predicted for
+            dtype=np.float64,
+            ensure_all_finite=False,
+            order="C",
         )
     except ValueError as error:
         if "could not convert string to float" in str(error):
             raise ValueError(f"X holds text, which only a DataFrame can have as categories: {error}") from None
         raise
     if sp.issparse(matrix):
-        matrix = sp.csr_array(matrix, copy=True)
+        kind = sp.csc_array if reset else sp.csr_array
+        matrix = kind(matrix, copy=X.format == matrix.format)  # if they differ, it is another matrix already
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
     return matrix
@@ -150,7 +157,7 @@ def _check_finite(matrix: Matrix, names: tuple[str, ...]) -> None:
     if not np.isfinite(total):
         bad = np.isinf(values)
         if bad.any():
-            column = int(matrix.indices[bad.argmax()]) if sp.issparse(matrix) else int(bad.any(axis=0).argmax())
+            column = int(matrix.tocoo().col[bad.argmax()]) if sp.issparse(matrix) else int(bad.any(axis=0).argmax())
             raise ValueError(f"X contains infinity in column {column} ({names[column]!r})")
 
 
@@ -174,7 +181,7 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Se
 def find_features(parameter: str, choice: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
     """A choice of features, by a mask, indices or names, as a mask; None chooses none."""
     mask = np.zeros(len(names), dtype=bool)
-    if isinstance(choice, list | tuple) and len({isinstance(entry, str) for entry in choice}) > 1:
+    if isinstance(choice, list | tuple) and len({issubclass(kind, str) for kind in set(map(type, choice))}) > 1:
         raise ValueError(f"{parameter} must be all names or all indices, got {choice!r:.80}")
     chosen = np.asarray(() if choice is None else choice)
     if chosen.size == 0:
