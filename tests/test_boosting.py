@@ -132,6 +132,17 @@ def test_the_engine_follows_the_reference_with_weights(
     check_oracle(X, Y, nominal=nominal, sample_weight=weight, bootstrap=bootstrap, **variant)
 
 
+@pytest.mark.parametrize("l2", [0.0, 1.0])
+def test_a_label_that_is_unknown_on_one_side_of_a_threshold_has_no_gain_there(
+    check_oracle: Learn, variant: dict[str, Any], l2: float
+) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = np.arange(16.0)[:, None], rng.choice([-1.0, 1.0], size=(16, 3))
+    label_weight = np.ones(Y.shape)
+    label_weight[8:, 0] = label_weight[:8, 1] = 0.0  # all curvature is on one side, and none at all on the other
+    check_oracle(X, Y, label_weight=label_weight, l2=l2, bootstrap=False, **variant)
+
+
 @pytest.mark.parametrize("head", ["multi", "single"])
 @pytest.mark.parametrize(
     "loss", [dense_logistic, outer_logistic, softmax_loss, squared_error], ids=lambda loss: loss.name

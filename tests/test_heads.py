@@ -61,9 +61,9 @@ class Examples(NamedTuple):
 # --- The functions under test, each behind one helper -----------------------------------------------------------------
 
 
-def make_statistics(loss: Loss, examples: Examples, single: bool = False) -> tuple[int, Array, NDArray[np.int32]]:
+def make_statistics(loss: Loss, examples: Examples, single: bool = False) -> tuple[int, Array, NDArray[np.uint32]]:
     layout = choose_layout(loss, single)
-    rows = np.arange(len(examples.Y), dtype=np.int32)
+    rows = np.arange(len(examples.Y), dtype=np.uint32)
     n, K = examples.Y.shape
     statistics = np.zeros((n, count_columns(layout, K)))
     Y, F = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))

@@ -120,7 +120,7 @@ def sample(seed: int, rule: int, size: int, n: int, strata: Strata = NO_STRATA) 
 
 
 def one_group(n: int) -> Strata:
-    return Strata(np.arange(n, dtype=np.int32), np.array([n]))
+    return Strata(np.arange(n, dtype=np.uint32), np.array([n]))
 
 
 @given(st.integers(0, 2**31 - 1), st.integers(1, 1000), st.integers(1, 60), st.data())

@@ -6,20 +6,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
+from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
+from pyboomer.simd import LANES, largest, load, product, total
 from pyboomer.statistics import (
     DENSE,
     DIAGONAL,
+    EXAMPLE_WISE,
+    LABEL_WISE,
     OUTER,
     OUTER_GRADIENT,
+    SQUARED,
     Truth,
     choose_layout,
     count_columns,
     pad,
     sum_hessians,
     sum_rows,
+    sum_values,
+    update_statistics,
 )
 from pyboomer.statistics import write_statistics as _write
 
@@ -58,7 +65,7 @@ def update(loss: Loss, layout: int, Y: Array, F: Array, rows: Any, statistics: A
     n, K = Y.shape
     signs, scores = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
     signs[:, :K], scores[:, :K] = Y, F
-    _write(loss, layout, Truth(signs, np.zeros((0, pad(K)))), scores, np.asarray(rows, dtype=np.int32), statistics, K)
+    _write(loss, layout, Truth(signs, np.zeros((0, pad(K)))), scores, np.asarray(rows, dtype=np.uint32), statistics, K)
 
 
 def expected_sections(loss: Loss, layout: int, Y: Array, F: Array) -> list[Array]:
@@ -127,7 +134,7 @@ def test_sums_equal_the_weighted_sums_of_gradients_and_hessians(
     K = Y.shape[1]
     rng = np.random.default_rng(seed)
     weights = rng.choice([0.0, 1.0, 2.5], size=len(Y))
-    rows = np.flatnonzero(rng.random(len(Y)) < 0.7).astype(np.int32)
+    rows = np.flatnonzero(rng.random(len(Y)) < 0.7).astype(np.uint32)
     layout, statistics = write_statistics(loss, Y, F, single=False)
     sums = np.full(statistics.shape[1], np.nan)
     assert sum_rows(statistics, 0, rows, weights, sums) == pytest.approx(weights[rows].sum())
@@ -139,3 +146,50 @@ def test_sums_equal_the_weighted_sums_of_gradients_and_hessians(
         H = np.tensordot(weights[rows], dense_hessians(loss.shape, tuple(curvature))[rows], axes=1)
         i, j = np.tril_indices(K)
         np.testing.assert_allclose(A[i, j], H[i, j], rtol=1e-12, atol=1e-14)
+
+
+@given(data=labels_and_scores(), weighted=st.booleans(), seed=st.integers(0, 100))
+def test_one_label_is_updated_as_all_labels_are(data: tuple[Array, Array], weighted: bool, seed: int) -> None:
+    Y, F = (np.tile(part, (4, 1)) for part in data)  # up to 24 examples: whole vectors of them, and some left over
+    n, K = Y.shape
+    rng = np.random.default_rng(seed)
+    signs, scores = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
+    signs[:, :K], scores[:, :K] = Y * rng.choice([0, 1, 1], size=Y.shape), F
+    truth = Truth(signs, np.abs(signs) * rng.random(signs.shape) if weighted else np.zeros((0, pad(K))))
+    rows = np.flatnonzero(rng.random(n) < 0.8).astype(np.uint32)
+    label = int(rng.integers(K))
+    everything = np.full((n, 2 * pad(K)), np.nan)
+    update_statistics(LABEL_WISE, DIAGONAL, truth, scores, rows, everything, 0, K)
+    one = np.full(everything.shape, np.nan)
+    update_statistics(LABEL_WISE, DIAGONAL, truth, scores, rows, one, label, label + 1)
+    for column in (label, pad(K) + label):
+        np.testing.assert_array_equal(one[:, column], everything[:, column])
+
+
+@pytest.mark.parametrize("update", [LABEL_WISE, EXAMPLE_WISE, SQUARED])
+@pytest.mark.parametrize("n_labels", [1, 8, 19, 600, 1025])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1000.0])
+def test_the_sum_of_the_loss_is_that_of_its_definition(update: int, n_labels: int, scale: float) -> None:
+    rng = np.random.default_rng(n_labels)
+    n, K = 7, n_labels
+    Y, F = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
+    Y[:, :K], F[:, :K] = rng.choice([-1, 0, 1, 1], size=(n, K)), rng.normal(scale=scale, size=(n, K))
+    Y = np.abs(Y) if update == SQUARED else Y  # it tells which targets are known; the scores are what is still missing
+    sample_weight = rng.random(n)
+    found = sum_values(update, Truth(Y, np.zeros((0, pad(K)))), F, sample_weight)
+    loss = {LABEL_WISE: label_wise_logistic, EXAMPLE_WISE: example_wise_logistic, SQUARED: squared_error}[update]
+    targets = np.zeros((n, K)) if update == SQUARED else Y[:, :K].astype(float)
+    expected = loss.weighted_value(targets, F[:, :K], np.abs(Y[:, :K]).astype(float)) @ sample_weight
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@given(numbers=st.lists(st.floats(-1e6, 1e6), min_size=LANES, max_size=LANES))
+def test_a_vector_is_reduced_to_one_number(numbers: list[float]) -> None:
+    array = np.array(numbers)
+    assert reduce_vector(array) == pytest.approx((array.sum(), array.max(), array.prod()), rel=1e-9, abs=1e-6)
+
+
+@njit
+def reduce_vector(array: Array) -> tuple[float, float, float]:
+    vector = load(array, 0)
+    return total(vector), largest(vector), product(vector)
