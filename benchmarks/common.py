@@ -205,6 +205,11 @@ def make_official(loss: str, head: str, n_rules: int, n_examples: int, *, binned
     )
 
 
+def for_our_fit(X: Any) -> Any:
+    """X as pyboomer wants it for training: sparse data by columns."""
+    return X.tocsc() if sp.issparse(X) else X
+
+
 def for_official_fit(X: Any, form: str = "sparse") -> Any:
     """X as the official learner wants it for training: by columns, float32; `form` says how sparse data are given."""
     if sp.issparse(X) and form == "sparse":

@@ -159,9 +159,9 @@ def _sort_short_columns(
 def store_columns(X: Matrix, categories: Categories) -> Columns:
     """The columns of a sparse X, not sorted: enough to tell which examples a rule covers."""
     n_features = X.shape[1]
-    X = encode(X.tocsc(), categories)
+    X = X.tocsc()
     start = X.indptr.astype(np.int64)
-    value, example = X.data.astype(np.float64), X.indices.astype(np.uint32)
+    value, example = _encode_stored(X, categories), X.indices.astype(np.uint32)
     missing = np.flatnonzero(np.isnan(value))
     present = np.diff(start) - np.bincount(np.searchsorted(start, missing, "right") - 1, minlength=n_features)
     fill, nominal = find_fill(n_features, categories), _mark_nominal(n_features, categories)
@@ -367,7 +367,7 @@ def cover_rows(columns: Columns, body: Array, rows: NDArray[np.uint32], met: NDA
     for n in range(n_examples):
         met[n] = 0
     required = 0
-    out_of_reach = -1 - body.shape[0]
+    out_of_reach = 1 + body.shape[0]
     for c in range(body.shape[0]):
         feature, operator, value = np.int64(body[c, 0]), np.int64(body[c, 1]), body[c, 2]
         fill_meets = meets(columns.fill[feature], operator, value)
@@ -427,13 +427,21 @@ def encode(X: Matrix, categories: Categories) -> Matrix:
     if not categories:
         return X
     X = X.copy()
-    features, offsets, values = _list_categories(categories)
     if sp.issparse(X):
-        _encode_entries(features, offsets, values, X.indptr.astype(np.int64), X.data)
-    else:
-        for i, feature in enumerate(features):
-            X[:, feature] = encode_values(X[:, feature], values[offsets[i] : offsets[i + 1]])
+        X.data = _encode_stored(X, categories)
+        return X
+    features, offsets, values = _list_categories(categories)
+    for i, feature in enumerate(features):
+        X[:, feature] = encode_values(X[:, feature], values[offsets[i] : offsets[i + 1]])
     return X
+
+
+def _encode_stored(X: Matrix, categories: Categories) -> Array:
+    """What a CSC matrix stores, encoded."""
+    stored = np.array(X.data, dtype=np.float64)
+    if categories:
+        _encode_entries(*_list_categories(categories), X.indptr.astype(np.int64), stored)
+    return stored
 
 
 def find_fill(n_features: int, categories: Categories) -> Array:

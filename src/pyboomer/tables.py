@@ -143,10 +143,11 @@ def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
             raise ValueError(f"X holds text, which only a DataFrame can have as categories: {error}") from None
         raise
     if sp.issparse(matrix):
-        kind = sp.csc_array if reset else sp.csr_array
-        matrix = kind(matrix, copy=X.format == matrix.format)  # if they differ, it is another matrix already
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
+        matrix = (sp.csc_array if reset else sp.csr_array)(matrix)
+        if not (matrix.has_canonical_format and matrix.data.all()):
+            matrix = matrix.copy()  # it may still be the user's own
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
     return matrix
 
 
