@@ -209,7 +209,7 @@ def learn_rules(
                 columns, fixed, statistics, about, settings, settings.head_size, settings.head_share, room
             )
         n_rows = n_sampled = _draw_sample(settings, first + t, sample_weight, strata, weights, rows)  # line 5
-        size, best = 0, 0.0
+        size, best = np.int64(0), 0.0  # a plain 0 would be a type of its own to Numba, and refining be compiled twice
         while True:
             n_rows, size, best, label, body = refine_rule(  # line 6
                 columns, own, weights, rows[:n_rows], body, size, best, first + t, own_settings, workspace
@@ -240,7 +240,7 @@ def learn_rules(
             m += settings.l1 == 0.0 or own_head[i] != 0.0  # L1 regularisation leaves labels out
         n_scores[t] = max(m, 1)
         used_scores += n_scores[t]
-        begin, end = own_labels[0], own_labels[n_scores[t] - 1] + 1
+        begin, end = np.int64(own_labels[0]), np.int64(own_labels[n_scores[t] - 1]) + 1
         add_scores_to_rows(scores, covered, head, begin, end)
         if settings.update != USER_DEFINED:  # line 4 of the next round
             update_statistics(settings.update, settings.layout, truth, scores, covered, statistics, begin, end)

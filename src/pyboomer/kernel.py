@@ -9,4 +9,4 @@ from typing import Any
 
 from numba import njit
 
-kernel: Any = partial(njit, cache=True, nogil=True, _nrt=False)
+kernel: Any = partial(njit, cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)

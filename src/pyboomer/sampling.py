@@ -19,7 +19,7 @@ from pyboomer.kernel import kernel
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
+LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 
 
