@@ -20,7 +20,7 @@ from varied import (
 )
 
 from pyboomer import BoomerClassifier
-from pyboomer.boosting import Booster
+from pyboomer.booster import Booster
 from pyboomer.datasets import load_dataset
 from pyboomer.features import AT_MOST, sort_columns
 from pyboomer.losses import find_loss

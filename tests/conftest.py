@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from hypothesis import settings
 from numpy.typing import NDArray
 
-from pyboomer.boosting import Booster
+from pyboomer.booster import Booster
+from pyboomer.categories import encode, find_categories
 from pyboomer.datasets import Dataset, load_dataset
-from pyboomer.features import encode, find_categories, sort_columns
+from pyboomer.features import sort_columns
 from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
 from pyboomer.rules import OPERATORS, RuleEnsemble

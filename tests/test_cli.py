@@ -15,7 +15,7 @@ import pytest
 
 from pyboomer import BoomerClassifier, BoomerRegressor, __version__, load_model
 from pyboomer.cli import main
-from pyboomer.cli.commands import boomer
+from pyboomer.cli.group import boomer
 from pyboomer.cli.options import NOT_OPTIONS, LearnerCommand, parse_value
 from pyboomer.cli.reports import draw_segments
 from pyboomer.datasets import load_dataset, load_mulan
@@ -432,7 +432,7 @@ def test_a_missing_label_is_unknown_in_training_and_named_with_its_row_elsewhere
 
 
 def test_an_interrupted_training_saves_the_rules_learned(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyboomer.boosting import Booster
+    from pyboomer.booster import Booster
 
     learn = Booster.learn
 

@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
-from pyboomer.features import encode, encode_values, find_categories, sort_columns
+from pyboomer.categories import encode, encode_values, find_categories
+from pyboomer.features import sort_columns
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.features import ABOVE, MISSING, Array, Categories, Columns, Matrix
+from pyboomer.categories import Categories, Matrix
+from pyboomer.features import ABOVE, MISSING, Array, Columns
 from pyboomer.kernel import kernel
 from pyboomer.rules import RuleEnsemble
 from pyboomer.simd import LANES, at_most, count_trailing_zeros, load, splat

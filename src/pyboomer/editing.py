@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.boosting import make_truth
+from pyboomer.booster import make_truth
 from pyboomer.estimator import RuleEstimator
 from pyboomer.examples import Examples, read_examples
 from pyboomer.heads import fit_head

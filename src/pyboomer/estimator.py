@@ -21,8 +21,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import pyboomer
+from pyboomer.categories import Matrix
 from pyboomer.examples import Examples, read_examples, warn_of_unknown
-from pyboomer.features import Matrix
 from pyboomer.interrupt import DeferredInterrupt
 from pyboomer.labels import Labels
 from pyboomer.losses import Loss, find_loss
@@ -158,7 +158,7 @@ class RuleEstimator(BaseEstimator, ABC):
             if validation is not None:
                 self.validation_curve_ = validation.curve
                 if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
-                    rules = replace(rules[: validation.best.n_rules])  # not a selection: the shares are of their own gain
+                    rules = replace(rules[: validation.best.n_rules])  # shares of their own gain
                     loss = self._mean_loss(examples, self._score(examples, rules))
             self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
             if error is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from pyboomer.features import Matrix
+from pyboomer.categories import Matrix
 from pyboomer.labels import Labels, check_names
 from pyboomer.targets import Targets
 

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.features import ABOVE, AT_MOST, EQUAL, Columns, Matrix, cover_rows, store_columns
+from pyboomer.categories import Matrix
+from pyboomer.features import ABOVE, AT_MOST, EQUAL, Columns, cover_rows, store_columns
 from pyboomer.kernel import kernel
 from pyboomer.rules import RuleEnsemble
 from pyboomer.simd import LANES, at_most, count_trailing_zeros, equal, load, splat

@@ -116,7 +116,7 @@ def _narrow_sparse(
     label: int,
     settings: Settings,
     workspace: Workspace,
-) -> tuple[int, float]:
+) -> tuple[np.int64, float]:
     """The same for a sparse feature: only its stored values are looked at, and `weights` says who is covered."""
     fill_meets = meets(columns.fill[feature], operator, value)
     changed = workspace.examples  # the covered examples that are dropped, or that are kept

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.features import ABOVE, MISSING, Columns, Matrix, count_below
+from pyboomer.categories import Matrix, count_below
+from pyboomer.features import ABOVE, MISSING, Columns
 from pyboomer.kernel import kernel
 from pyboomer.rules import RuleEnsemble
 from pyboomer.ruletext import FEWEST_DIGITS, format_threshold

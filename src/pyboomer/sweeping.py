@@ -41,11 +41,11 @@ def midpoint(a: float, b: float) -> float:
 
 
 @kernel(forceinline=True)
-def _find_runs(values: Array, ends: NDArray[np.uint32]) -> int:
+def _find_runs(values: Array, ends: NDArray[np.uint32]) -> np.int64:
     """Find where runs of equal values end; returns their number."""
     m = values.shape[0]
     if m == 0:
-        return 0
+        return np.int64(0)
     runs = NONE
     if values[0] != values[m - 1]:
         for j in range(m - 1):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from pyboomer.features import Categories, Matrix, encode, find_categories
+from pyboomer.categories import Categories, Matrix, encode, find_categories
 from pyboomer.rules import is_missing
 
 Array = NDArray[np.float64]

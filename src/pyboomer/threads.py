@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.boosting import Steps, learn_rules
+from pyboomer.booster import Steps
+from pyboomer.boosting import learn_rules
 from pyboomer.heads import fit_head
 from pyboomer.refinement import refine_rule
 from pyboomer.simd import LANES, make_zeros

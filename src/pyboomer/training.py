@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from pyboomer.binning import bin_columns, count_bins, separate_bins
-from pyboomer.boosting import COMPILED, Booster, Steps
+from pyboomer.booster import COMPILED, Booster, Steps
 from pyboomer.examples import Examples
 from pyboomer.features import Columns, sort_columns
 from pyboomer.interrupt import DeferredInterrupt

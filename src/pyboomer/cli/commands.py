@@ -3,72 +3,37 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyboomer.cli.examples import (
-    Examples,
     fit_model,
-    is_table_file,
     make_model,
     match_names,
-    needs_compiling,
     pick_features,
-    pick_labels,
     read_dataset,
     read_examples,
     read_features,
+)
+from pyboomer.cli.group import (
+    boomer,
+    check_writable,
+    json_option,
+    labels_option,
+    plain,
+    print_json,
+    quiet_option,
+    shows_progress,
+    xml_option,
 )
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:  # noqa: ARG001
-    if wanted:
-        from pyboomer import __version__
-
-        click.echo(f"pyboomer {__version__}")
-        ctx.exit()
-
-
-class OrderedGroup(click.Group):
-    """Commands in the order in which they are defined, which is that in which they are met."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """List the names of the commands."""
-        return list(self.commands)
-
-
-@click.group(
-    cls=OrderedGroup,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`boomer COMMAND --help` tells more and has examples.",
-)
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
-)
-@click.pass_context
-def boomer(ctx: click.Context) -> None:
-    """Learn gradient boosted multi-label rules, and read, evaluate and apply them.
-
-    DATA is a data set by name (`boomer datasets`), an ARFF file with its labels in an XML file beside it or in its
-    header (Mulan, MEKA), or a CSV or Parquet file whose label columns are given by --labels.
-
-    \b
-    Example:
-      boomer demo
-    """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @boomer.command()
@@ -85,7 +50,7 @@ def demo(quiet: bool, output: str) -> None:
     """Learn rules from built-in data and show them, in a few seconds.
 
     Trains with both losses on handwritten digits, and writes a page of the rules for the browser; needs neither network
-    nor data. The first run compiles, which takes some 20 seconds more.
+    nor data. The first run compiles, which takes up to a minute more.
 
     \b
     Example:
@@ -95,42 +60,6 @@ def demo(quiet: bool, output: str) -> None:
     from pyboomer.cli.demo import show_demo
 
     show_demo(output, quiet)
-
-
-xml_option = click.option("--xml", metavar="FILE", help="XML file that names the labels of an ARFF file.")
-labels_option = click.option(
-    "--labels",
-    multiple=True,
-    metavar="NAMES",
-    help="Label columns of a CSV or Parquet file, comma separated or repeated; patterns such as 'label_*' are allowed.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
-
-
-def _shows_progress(quiet: bool) -> bool:
-    """Whether to show progress bars; if so, announce the compilation that would make the first one stand still."""
-    progress = not quiet and sys.stderr.isatty()
-    if progress and needs_compiling():
-        click.echo("Compiling the learner, once; this takes half a minute at most ...", err=True)
-    return progress
-
-
-def check_writable(path: str | None) -> None:
-    """Refuse a file that cannot be written before hours are spent on what belongs in it."""
-    if path is None:
-        return
-    folder = Path(path).parent
-    if Path(path).is_dir():
-        raise click.UsageError(f"{path} is a folder, not a file to write")
-    if not folder.is_dir():
-        raise click.UsageError(f"{path} cannot be written: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise click.UsageError(f"{path} cannot be written: no permission to write in {folder}")
-
-
-def _print_json(content: Any) -> None:
-    click.echo(json.dumps(content, allow_nan=False))
 
 
 @boomer.command()
@@ -161,7 +90,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
         places = {known_name: "built in" if known_name in BUILT_IN else "local file" for known_name in known}
         places |= {remote: "OpenML, fetched when asked for" for remote in OPENML_IDS if remote not in places}
         if as_json:
-            _print_json([{"name": known_name, "place": place} for known_name, place in places.items()])
+            print_json([{"name": known_name, "place": place} for known_name, place in places.items()])
         else:
             width = max(map(len, places))
             click.echo("\n".join(f"{known_name:<{width}}  {place}" for known_name, place in places.items()))
@@ -169,7 +98,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
     ds = read_dataset(name, xml)
     figures, counts = ds.describe(), dict(zip(ds.label_names, ds.Y.sum(axis=0).tolist(), strict=True))
     if as_json:
-        _print_json(
+        print_json(
             {"name": ds.name, **{key.replace(" ", "_"): v for key, v in figures.items()}, "label_counts": counts}
         )
         return
@@ -204,7 +133,7 @@ def train(
 
     check_writable(output)
     examples = read_examples(data, xml, labels, unknown=True)
-    model = make_model(examples, parameters, _shows_progress(quiet))
+    model = make_model(examples, parameters, shows_progress(quiet))
     start = time.perf_counter()
     try:
         fit_model(model, examples)
@@ -219,13 +148,9 @@ def train(
     if as_json:
         sizes = dict(zip(("examples", "features"), (len(examples.Y), len(examples.feature_names)), strict=True))
         content = {"data": examples.name, **sizes, "labels": list(examples.label_names), "rules": len(model.rules_)}
-        _print_json({**content, "parameters": _plain(parameters), "seconds": seconds, "model": output})
+        print_json({**content, "parameters": plain(parameters), "seconds": seconds, "model": output})
     else:
         click.echo(f"{examples}\nLearned {format_count(len(model.rules_), 'rule')} in {seconds:.1f} s: {output}")
-
-
-def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
 
 
 @boomer.command()
@@ -262,7 +187,7 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
     if top:
         kept = sorted(kept, key=lambda numbered: -numbered[1].gain)[:top]
     if as_json:
-        _print_json(
+        print_json(
             [
                 {
                     "rule": t,
@@ -378,186 +303,3 @@ def export(model: str, output: str) -> None:
     else:
         learned.to_python(output)
     click.echo(f"Wrote {output}")
-
-
-@boomer.command(cls=LearnerCommand)
-@click.argument("data")
-@xml_option
-@labels_option
-@click.option(
-    "--folds", type=click.IntRange(min=2), metavar="K", help="Number of folds of a cross validation, shuffled."
-)
-@click.option(
-    "--test-size",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="F",
-    show_default="1/3",
-    help="Share of the examples held out for testing.",
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, metavar="S", show_default=True, help="Seed of the split."
-)
-@click.option("--model", "path", metavar="MODEL", help="Evaluate this saved model on DATA, train nothing.")
-@json_option
-@quiet_option
-@click.pass_context
-def evaluate(
-    ctx: click.Context,
-    data: str,
-    xml: str | None,
-    labels: Sequence[str],
-    folds: int | None,
-    test_size: float | None,
-    seed: int,
-    path: str | None,
-    as_json: bool,
-    quiet: bool,
-    **parameters: Any,
-) -> None:
-    """Measure how well models predict DATA.
-
-    Trains on a part of DATA and tests on the rest: once, or in turn with --folds; or tests a saved --model. All labels
-    must be known. Unless --random-state is given, it is the --seed.
-
-    \b
-    Examples:
-      boomer evaluate digits7 --n-rules 300
-      boomer evaluate songs.csv --labels 'mood_*' --folds 10 --loss label-wise-logistic
-      boomer evaluate new.csv --model model.json
-    """
-    import numpy as np
-
-    from pyboomer.cli.reports import format_count, format_metrics
-    from pyboomer.metrics import METRICS
-
-    if folds and test_size:
-        raise click.UsageError("--folds and --test-size exclude each other")
-    start = time.perf_counter()
-    given = list_given(ctx, parameters)
-    if path:
-        if folds or test_size or set(given) - set(PREDICTING):
-            raise click.UsageError("--model evaluates a model as it is; leave out the options that train one")
-        examples, results = _evaluate_saved(path, data, xml, labels, given)
-        how, protocol = f"Evaluated {path}", dict[str, Any](model=path)
-    else:
-        parameters["random_state"] = given.get("random_state", seed)
-        examples = read_examples(data, xml, labels)
-        splits = _split(len(examples.Y), folds, test_size or 1 / 3, seed)
-        results = list(_evaluate_splits(examples, splits, parameters, _shows_progress(quiet)))
-        train_size, held_out = (len(rows) for rows in splits[0])
-        how = f"{folds}-fold cross validation" if folds else f"Trained on {train_size:,}, tested on {held_out:,}"
-        protocol = {"folds": folds, "test_size": None if folds else held_out / len(examples.Y), "seed": seed}
-    seconds = time.perf_counter() - start
-    metrics = {}
-    for name in METRICS:
-        values = [result[name] for result in results]
-        spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-        metrics[name] = {"mean": float(np.mean(values)), "std": spread, "values": values}
-    if as_json:
-        used = _plain(given if path else parameters)
-        _print_json({"data": examples.name, **protocol, "parameters": used, "metrics": metrics, "seconds": seconds})
-    else:
-        rules = (
-            "" if path else f", {'up to ' * parameters['early_stopping']}{format_count(parameters['n_rules'], 'rule')}"
-        )
-        click.echo(f"{examples}\n{how}{rules}, {seconds:.1f} s\n")
-        click.echo(format_metrics(metrics, {name: metric.larger_is_better for name, metric in METRICS.items()}))
-
-
-def _split(n: int, folds: int | None, test_size: float, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    import numpy as np
-    from sklearn.model_selection import KFold, ShuffleSplit
-
-    if folds:
-        return list(KFold(folds, shuffle=True, random_state=seed).split(np.empty(n)))
-    return list(ShuffleSplit(1, test_size=test_size, random_state=seed).split(np.empty(n)))
-
-
-def _evaluate_splits(
-    examples: Examples,
-    splits: Sequence[tuple[np.ndarray, np.ndarray]],
-    parameters: Mapping[str, Any],
-    progress: bool,
-) -> Iterator[dict[str, float]]:
-    from tqdm import tqdm
-
-    from pyboomer.metrics import evaluate as measure
-
-    is_single = len(splits) == 1
-    for train_rows, test_rows in tqdm(splits, desc="Folds", unit=" folds", disable=not progress or is_single):
-        model = make_model(examples, parameters, progress and is_single)
-        fit_model(model, examples.take(train_rows))
-        test = examples.take(test_rows)
-        yield measure(test.Y, model.predict(test.X))
-
-
-def _evaluate_saved(
-    path: str, data: str, xml: str | None, labels: Sequence[str], parameters: Mapping[str, Any]
-) -> tuple[Examples, list[dict[str, float]]]:
-    from pyboomer.metrics import evaluate as measure
-    from pyboomer.modelfile import load_model
-
-    model = load_model(path)
-    if not hasattr(model, "classes_"):
-        raise click.UsageError(f"{path} predicts numbers, not labels; the metrics are those of labels")
-    model.set_params(**parameters)
-    if model._form.classes is not None:
-        raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
-    examples = read_examples(data, xml, labels or (model.label_names_ if is_table_file(data) else ()))
-    return examples, [measure(pick_labels(model, examples), model.predict(pick_features(model, examples)))]
-
-
-@boomer.command()
-@click.argument("what", type=click.Choice(["figure1", "table1"]))
-@click.option(
-    "--budget",
-    type=click.Choice(["quick", "standard", "full"]),
-    default="quick",
-    show_default=True,
-    help="How much of the paper's grid: minutes, two hours, or all of it.",
-)
-@click.option(
-    "--results",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="boomer-results",
-    show_default=True,
-    metavar="FOLDER",
-    help="Where outcomes are kept and reports are written.",
-)
-@click.option("--data", multiple=True, metavar="NAME", help="Use this data set only; may be repeated.")
-@click.option("--n-jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one per core unless given.")
-@click.option("--report-only", is_flag=True, help="Compute nothing: report what is there already.")
-@json_option
-@quiet_option
-def reproduce(
-    what: str,
-    budget: str,
-    results: Path,
-    data: Sequence[str],
-    n_jobs: int | None,
-    report_only: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Reproduce Figure 1 or Table 1 of the paper, next to the published numbers.
-
-    What is finished is kept, so that a run stopped in any way goes on where it was. Table 1 needs the benchmark data
-    sets (`boomer datasets`), and both need the extra `experiments`.
-
-    \b
-    Examples:
-      boomer reproduce figure1
-      boomer reproduce table1 --budget standard --results results
-    """
-    from pyboomer.cli.reproduce import show_reproduction
-
-    show_reproduction(
-        what,
-        budget,
-        results,
-        data=tuple(data),
-        n_jobs=n_jobs,
-        progress=_shows_progress(quiet),
-        compute=not report_only,
-        as_json=as_json,
-    )

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from pyboomer.cli.commands import boomer, check_writable, labels_option, xml_option
 from pyboomer.cli.examples import (
     is_table_file,
     match_names,
@@ -17,6 +16,7 @@ from pyboomer.cli.examples import (
     read_examples,
     read_features,
 )
+from pyboomer.cli.group import boomer, check_writable, labels_option, xml_option
 
 
 @boomer.command()

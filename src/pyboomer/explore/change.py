@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from pyboomer.categories import Matrix, encode, find_fill
 from pyboomer.explore.outcome import Decide
-from pyboomer.features import ABOVE, EQUAL, Matrix, encode, find_fill
+from pyboomer.features import ABOVE, EQUAL
 from pyboomer.prediction import add_scores
 from pyboomer.rules import Category, RuleEnsemble
 from pyboomer.ruletext import format_threshold

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.categories import Matrix
 from pyboomer.explore.measure import find_label_errors, make_measure, read_judged
-from pyboomer.features import Matrix
 from pyboomer.prediction import add_scores
 from pyboomer.rules import RuleEnsemble, import_pandas
 

@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.categories import Matrix, encode
 from pyboomer.estimator import RuleEstimator
 from pyboomer.examples import read_examples
 from pyboomer.explore.measure import make_measure
 from pyboomer.explore.packing import pack
 from pyboomer.explore.recipe import describe_decoding, find_kind
-from pyboomer.features import Matrix, encode
 from pyboomer.labels import Labels
 from pyboomer.losses import find_loss
 from pyboomer.rules import RuleEnsemble

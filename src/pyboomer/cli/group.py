@@ -1,0 +1,96 @@
+"""The group `boomer` holds the commands; here is also what several of them share."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyboomer.cli.examples import needs_compiling
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:  # noqa: ARG001
+    if wanted:
+        from pyboomer import __version__
+
+        click.echo(f"pyboomer {__version__}")
+        ctx.exit()
+
+
+class OrderedGroup(click.Group):
+    """Commands in the order in which they are defined, which is that in which they are met."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """List the names of the commands."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=OrderedGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`boomer COMMAND --help` tells more and has examples.",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+@click.pass_context
+def boomer(ctx: click.Context) -> None:
+    """Learn gradient boosted multi-label rules, and read, evaluate and apply them.
+
+    DATA is a data set by name (`boomer datasets`), an ARFF file with its labels in an XML file beside it or in its
+    header (Mulan, MEKA), or a CSV or Parquet file whose label columns are given by --labels.
+
+    \b
+    Example:
+      boomer demo
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+xml_option = click.option("--xml", metavar="FILE", help="XML file that names the labels of an ARFF file.")
+labels_option = click.option(
+    "--labels",
+    multiple=True,
+    metavar="NAMES",
+    help="Label columns of a CSV or Parquet file, comma separated or repeated; patterns such as 'label_*' are allowed.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
+
+
+def shows_progress(quiet: bool) -> bool:
+    """Whether to show progress bars; if so, announce the compilation that would make the first one stand still."""
+    progress = not quiet and sys.stderr.isatty()
+    if progress and needs_compiling():
+        click.echo("Compiling the learner, once; this takes up to a minute ...", err=True)
+    return progress
+
+
+def check_writable(path: str | None) -> None:
+    """Refuse a file that cannot be written before hours are spent on what belongs in it."""
+    if path is None:
+        return
+    folder = Path(path).parent
+    if Path(path).is_dir():
+        raise click.UsageError(f"{path} is a folder, not a file to write")
+    if not folder.is_dir():
+        raise click.UsageError(f"{path} cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"{path} cannot be written: no permission to write in {folder}")
+
+
+def print_json(content: Any) -> None:
+    """Print one JSON document."""
+    click.echo(json.dumps(content, allow_nan=False))
+
+
+def plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON can hold them."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
