@@ -4,10 +4,11 @@ The loop is compiled and learns a chunk of rules per call, without the interpret
 scores of the training examples and the statistics that follow from them; `booster` keeps these between two calls.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 from numpy.typing import NDArray
 
 from pyboomer.features import NONE, Columns, cover_rows, is_sparse, narrow_rows
@@ -38,6 +39,15 @@ class Chunk(NamedTuple):
     scores: Array
     coverage: Array
     gain: Array
+
+
+def needs_compiling() -> bool:
+    """Whether learning will first have to compile: there is no compiled code, or it is older than its source."""
+    if config.DISABLE_JIT:
+        return False
+    source = Path(__file__).stat().st_mtime
+    compiled = Path(learn_rules.stats.cache_path).glob("boosting.learn_rules-*.nbi")
+    return not learn_rules.signatures and not any(index.stat().st_mtime >= source for index in compiled)
 
 
 @kernel

@@ -5,6 +5,7 @@ Ctrl-C and early stopping, scores after any number of rules, and giving the mode
 """
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -154,6 +155,10 @@ class RuleEstimator(BaseEstimator, ABC):
             validation = None if held_out is None else self._make_validation(held_out, past)
             names = labels.form.names
             rules, loss, error = train(self, table, names, examples, self.n_rules, seed, watch, past, validation)
+            if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
+                warnings.warn(
+                    f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=3
+                )
             self.__dict__.pop("validation_curve_", None)
             if validation is not None:
                 self.validation_curve_ = validation.curve

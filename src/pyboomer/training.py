@@ -3,6 +3,7 @@
 Between two chunks, held-out examples are evaluated, progress is shown, callbacks are called and Ctrl-C is looked for.
 """
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from pyboomer.binning import bin_columns, count_bins, separate_bins
 from pyboomer.booster import COMPILED, Booster, Steps
+from pyboomer.boosting import needs_compiling
 from pyboomer.examples import Examples
 from pyboomer.features import Columns, sort_columns
 from pyboomer.interrupt import DeferredInterrupt
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+COMPILING = "Compiling the learner, once; this takes up to a minute ..."
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
 
 
@@ -198,6 +201,8 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
         return nullcontext()
     from tqdm.auto import tqdm  # a notebook that lacks widgets warns: only those who want a bar should see that
 
+    if needs_compiling():
+        tqdm.write(COMPILING, file=sys.stderr)
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
 
 

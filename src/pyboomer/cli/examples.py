@@ -248,12 +248,3 @@ def pick_labels(model: BoomerClassifier, examples: Examples) -> np.ndarray:
     if missing := [name for name in model.label_names_ if name not in examples.label_names]:
         raise click.UsageError(f"{examples.name} does not fit the model: missing labels: {format_names(missing)}")
     return examples.Y[:, [examples.label_names.index(name) for name in model.label_names_]]
-
-
-def needs_compiling() -> bool:
-    """Whether learning will first have to compile: there is no compiled code, or it is older than its source."""
-    from pyboomer import boosting
-
-    source = Path(boosting.__file__).stat().st_mtime
-    compiled = Path(boosting.learn_rules.stats.cache_path).glob("boosting.learn_rules-*.nbi")
-    return not any(index.stat().st_mtime >= source for index in compiled)

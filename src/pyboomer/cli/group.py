@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-from pyboomer.cli.examples import needs_compiling
-
 
 def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:  # noqa: ARG001
     if wanted:
@@ -66,11 +64,17 @@ quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.
 
 
 def shows_progress(quiet: bool) -> bool:
-    """Whether to show progress bars; if so, announce the compilation that would make the first one stand still."""
-    progress = not quiet and sys.stderr.isatty()
-    if progress and needs_compiling():
-        click.echo("Compiling the learner, once; this takes up to a minute ...", err=True)
-    return progress
+    """Whether to show progress bars."""
+    return not quiet and sys.stderr.isatty()
+
+
+def announce_compiling() -> None:
+    """Announce the compilation that would make a progress bar over several models stand still."""
+    from pyboomer.boosting import needs_compiling
+    from pyboomer.training import COMPILING
+
+    if needs_compiling():
+        click.echo(COMPILING, err=True)
 
 
 def check_writable(path: str | None) -> None:
