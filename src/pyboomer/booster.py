@@ -24,6 +24,7 @@ from pyboomer.statistics import (
     SQUARED,
     USER_DEFINED,
     Truth,
+    add_scores_to_rows,
     choose_layout,
     choose_update,
     count_columns,
@@ -57,13 +58,15 @@ def measure_head(head: str | int | float, n_labels: int) -> tuple[int, float]:
 
 
 class Steps(NamedTuple):
-    """What threads may share: the loop over rules, and the statistics of all examples before it."""
+    """What threads may share: the loop over rules and, for the default rule before it, what is done with all examples."""
 
     learn_rules: Callable[..., tuple[Chunk, NDArray[np.uint32]]]
+    fit_head: Callable[..., tuple[float, int, float]]
     update_statistics: Callable[..., None]
+    add_scores_to_rows: Callable[..., None]
 
 
-COMPILED = Steps(learn_rules, update_statistics)
+COMPILED = Steps(learn_rules, fit_head, update_statistics, add_scores_to_rows)
 
 
 class Booster:
@@ -170,10 +173,11 @@ class Booster:
         own = layout == self.settings.layout
         statistics = self.statistics if own else make_zeros((n, count_columns(layout, n_labels)))
         self._write(layout, statistics, everyone)
-        head = np.empty(n_labels)
-        l1 = self.settings.l1
-        gain, _, coverage = fit_head(layout, statistics, everyone, self.sample_weight, l1, l2, False, -1, head)
-        self.scores[:, :n_labels] += head
+        padded = np.zeros(self.scores.shape[1])
+        head = padded[:n_labels]
+        l1, weight = self.settings.l1, self.sample_weight
+        gain, _, coverage = self.steps.fit_head(layout, statistics, everyone, weight, l1, l2, False, -1, head)
+        self.steps.add_scores_to_rows(self.scores, everyone, padded, 0, n_labels)
         default_rule = Chunk(
             n_conditions=np.zeros(1, dtype=np.int64),
             conditions=np.empty((0, 3)),

@@ -228,7 +228,7 @@ def collect_column(
         m += np.uint64(weights[n] > 0.0)
     m_below = np.int64(m)
     for e in range(stored.shape[0] - above):
-        last = stored.shape[0] - 1 - e
+        last = np.uint64(stored.shape[0] - 1 - e)
         n = entry[last]
         examples[m] = n
         values[m] = stored[last]

@@ -91,7 +91,7 @@ def spread_steps(pool: ThreadPoolExecutor, n_threads: int) -> Steps:
     learn = _interpret(
         learn_rules, refine_rule=refine, fit_head=fit, update_statistics=update, add_scores_to_rows=add_scores
     )
-    return Steps(learn, update)
+    return Steps(learn, fit, update, add_scores)
 
 
 def divide(size: int, n_parts: int, step: int = 1) -> list[slice]:

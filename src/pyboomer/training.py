@@ -190,9 +190,9 @@ def _learn(
             if bar is not None:
                 bar.update(count)
             if not watch.callbacks:
-                # the number of rules that would take CHUNK_SECONDS, but at most twice the last one
+                # the number of rules that would take CHUNK_SECONDS, but at most eight times the last number
                 seconds = max(time.perf_counter() - start, 1e-6)
-                size = max(1, min(2 * size, int(count * CHUNK_SECONDS / seconds)))
+                size = max(1, min(8 * size, int(count * CHUNK_SECONDS / seconds)))
 
 
 def _show_progress(verbose: bool, total: int, done: int) -> Any:
