@@ -58,7 +58,7 @@ def measure_head(head: str | int | float, n_labels: int) -> tuple[int, float]:
 
 
 class Steps(NamedTuple):
-    """What threads may share: the loop over rules and, for the default rule before it, what is done with all examples."""
+    """What threads may share: the loop over rules and, for the default rule before it, steps over all examples."""
 
     learn_rules: Callable[..., tuple[Chunk, NDArray[np.uint32]]]
     fit_head: Callable[..., tuple[float, int, float]]
