@@ -142,6 +142,7 @@ def test_fit_rejects_a_value_that_is_not_allowed_and_names_the_parameter_and_the
     assert str(caught.value) == f"{name} must be {TABLE[name].allowed}, got {value!r}"
 
 
+@pytest.mark.filterwarnings("ignore:l1=")
 @pytest.mark.parametrize(("name", "value"), cases(ACCEPTED))
 def test_fit_accepts_every_kind_of_value_that_is_allowed(name: str, value: Any) -> None:
     model = BoomerClassifier(**{"n_rules": 3, name: value}).fit(X, Y)
