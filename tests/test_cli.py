@@ -535,3 +535,9 @@ def test_classes_of_one_column_are_predicted_as_such(run: Run, frame: pd.DataFra
     assert run("predict", "model.json", "songs.csv", "--proba").out.startswith("jazz,rock\n")
     assert run("predict", "model.json", "songs.csv", "--scores").out.startswith("rock\n")
     assert fails_in_one_line(run("evaluate", "songs.csv", "--model", "model.json"))
+
+
+def test_the_module_is_the_command() -> None:
+    for arguments, code in (["--version"], 0), (["rules", "nowhere.json"], 2):
+        ended = subprocess.run([sys.executable, "-m", "pyboomer", *arguments], capture_output=True, check=False)
+        assert ended.returncode == code

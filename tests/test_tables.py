@@ -452,3 +452,14 @@ def test_an_array_of_dates_is_refused(dtype: str) -> None:
     table = np.arange(12).reshape(6, 2).astype(dtype)
     with pytest.raises(ValueError, match="X holds dates or times"):
         BoomerClassifier(n_rules=3).fit(table, np.eye(6, 2))
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("index", [-3, 6, 2**30])
+def test_a_damaged_sparse_matrix_is_refused(kind: Any, index: int) -> None:
+    X = kind(np.eye(6))
+    model = BoomerClassifier(n_rules=2).fit(X, np.eye(6, dtype=int)[:, :2])
+    X.indices[2] = index
+    for use in (model.predict, lambda X: BoomerClassifier(n_rules=2).fit(X, np.eye(6, dtype=int)[:, :2])):
+        with pytest.raises(ValueError, match="X is a damaged sparse matrix: its indices go from"):
+            use(X)

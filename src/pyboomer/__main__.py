@@ -1,6 +1,8 @@
-"""The command `boomer`, as `python -m pyboomer`."""
+"""`python -m pyboomer` is the command `boomer`."""
+
+import sys
 
 from pyboomer.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

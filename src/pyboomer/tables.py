@@ -128,6 +128,12 @@ def refuse_new_categories(table: Table) -> None:
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(f"X holds dates or times (dtype {X.dtype}); turn them into numbers")
+    if sp.issparse(X) and X.format in ("csr", "csc") and X.indices.size:  # nothing else would notice, but crash
+        lowest, highest, size = X.indices.min(), X.indices.max(), X.shape[1 if X.format == "csr" else 0]
+        if lowest < 0 or highest >= size:
+            raise ValueError(
+                f"X is a damaged sparse matrix: its indices go from {lowest} to {highest}, its size is {size}"
+            )
     try:
         matrix = validate_data(
             estimator,

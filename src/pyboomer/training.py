@@ -167,8 +167,8 @@ def _learn(
     watch: Watch,
 ) -> None:
     n_rules = int(n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
-    size = 1
-    with _show_progress(watch.verbose, n_rules, booster.n_rules) as bar:
+    size, begin = 1, booster.n_rules
+    with _show_progress(watch.verbose, n_rules, begin) as bar:
         while not watch.interrupt.pending:
             if validation is not None and booster.chunks and validation.is_due(booster.n_rules, n_rules):
                 validation.add(take_rules())
@@ -188,6 +188,8 @@ def _learn(
                 count = min(count, validation.count_until_due(booster.n_rules))
             booster.learn(count)
             if bar is not None:
+                if booster.n_rules == begin + count:
+                    bar.unpause()  # the first rule may have had to be compiled: that tells nothing about the others
                 bar.update(count)
             if not watch.callbacks:
                 # the number of rules that would take CHUNK_SECONDS, but at most eight times the last number
