@@ -246,6 +246,14 @@ def format_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
+def publish(lines: Sequence[str], path: Path | None) -> None:
+    """Print a page, and write it if a file is given."""
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if path:
+        path.write_text(text, encoding="utf-8")
+
+
 def print_head(columns: Sequence[str]) -> None:
     print(format_table(columns, []), flush=True)
 

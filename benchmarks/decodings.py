@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine
+from common import describe_machine, publish
 from scipy.special import expit
 from sklearn.model_selection import KFold
 
@@ -127,10 +127,7 @@ def main() -> None:
         }[what]
         lines.append(f"- {loss}, {meaning}: {count}")
     lines += ["", f"{time.perf_counter() - start:.0f} seconds."]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.write:
-        options.write.write_text(text, encoding="utf-8")
+    publish(lines, options.write)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import describe_machine
+from common import describe_machine, publish
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold
 
@@ -185,10 +185,7 @@ def main() -> None:
         )
     lines += ["", "CPU seconds of learning all eighty models: "]
     lines[-1] += "; ".join(f"{name} {value:.0f}" for name, value in seconds.items()) + "."
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.write:
-        options.write.write_text(text, encoding="utf-8")
+    publish(lines, options.write)
 
 
 if __name__ == "__main__":

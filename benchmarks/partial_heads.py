@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine
+from common import describe_machine, publish
 from sklearn.model_selection import KFold
 
 from pyboomer import BoomerClassifier
@@ -109,10 +109,7 @@ def main() -> None:
         for data, head in product(DATA, HEADS):
             cells = describe(kept[f"{data} {loss} {head}"], kept[f"{data} {loss} multi"])
             lines.append(f"| {data} | {head} | " + " | ".join(cells) + " |")
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if options.write:
-        options.write.write_text(text, encoding="utf-8")
+    publish(lines, options.write)
 
 
 if __name__ == "__main__":

@@ -188,3 +188,21 @@ def benchmark_data() -> Callable[[str], Dataset]:
         return load_dataset(name, data_home=folder)
 
     return benchmark_data
+
+
+@pytest.fixture(scope="session")
+def hostile_names() -> list[str]:
+    """Names that a page must show as text: some would run as scripts, others upset the reading of it."""
+    return [
+        "<script>window.ran = 1</script>",
+        "</script><script>window.ran = 2</script>",
+        "<!--<script>",
+        '"><img src=x onerror="window.ran = 3">',
+        "' onmouseover='window.ran = 4",
+        "&lt;b&gt; &amp; ${window.ran = 5}",
+        "🙂 emoji 👩‍🔬",
+        "\u202eright to left\u2028next\u2029line",
+        "שלום עולם",
+        "javascript:window.ran=6",
+        "\x00\x1b[31m control \t\n",
+    ]
