@@ -90,7 +90,7 @@ def read_others(results: Path, baselines: Path | None) -> dict[tuple[str, str], 
 
     One is that of Table 1, with the first setting it tries; the other that of `baselines.py`.
     """
-    from pyboomer.experiments.budgets import STANDARD, list_settings
+    from pyboomer.experiments.paper.budgets import STANDARD, list_settings
     from pyboomer.experiments.store import Store
     from pyboomer.experiments.tasks import Task, split_folds
 

@@ -23,9 +23,9 @@ from sklearn.model_selection import KFold
 from varied import CORRECT, PRUNED_BY_LAST_HEAD, PRUNED_BY_OWN_HEADS, REFIT, Variation
 from varied_booster import begin_model, check_variations, learn, learn_again, prepare, take_rules
 
-from pyboomer.booster import Booster
 from pyboomer.datasets import load_dataset
 from pyboomer.editing import replace_rules
+from pyboomer.engine.booster import Booster
 from pyboomer.metrics import example_f1, hamming_loss, subset_zero_one_loss
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")

@@ -1,6 +1,6 @@
 """A variation is another way to find the rules of Algorithm 1: pruned bodies, beam search, rules learned again.
 
-It is the loop of `pyboomer.boosting` with other steps in it, made of the package's own compiled parts, for multi-label
+It is the loop of `engine.boosting` with other steps in it, made of the package's own compiled parts, for multi-label
 heads and features that are not binned. Without any variation the rules are those of the package, bit for bit;
 `variations.py` checks that, and measures.
 """
@@ -11,16 +11,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.columns.features import Columns, cover_rows, is_sparse, narrow_rows
+from pyboomer.compiling.kernel import kernel
+
 # The package's own steps, private as they are: others would sum in another order, and rules could not be compared.
-from pyboomer.boosting import Chunk, _cover_all, _draw_sample
-from pyboomer.features import Columns, cover_rows, is_sparse, narrow_rows
-from pyboomer.heads import NOISE, TIE, fit_head
-from pyboomer.kernel import kernel
-from pyboomer.rating import Settings, Workspace, make_workspace
-from pyboomer.refinement import _narrow_dense, _narrow_sparse, grow, refine_rule, sum_sampled, sum_weights
-from pyboomer.sampling import Strata, fill_with_draw
-from pyboomer.statistics import OUTER_GRADIENT, Truth, add_scores_to_rows, pad, update_statistics
-from pyboomer.sweeping import sweep_column
+from pyboomer.engine.boosting import Chunk, _cover_all, _draw_sample
+from pyboomer.engine.heads import NOISE, TIE, fit_head
+from pyboomer.engine.rating import Settings, Workspace, make_workspace
+from pyboomer.engine.refinement import _narrow_dense, _narrow_sparse, grow, refine_rule, sum_sampled, sum_weights
+from pyboomer.engine.sampling import Strata, fill_with_draw
+from pyboomer.engine.statistics import OUTER_GRADIENT, Truth, add_scores_to_rows, pad, update_statistics
+from pyboomer.engine.sweeping import sweep_column
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]
@@ -350,7 +351,7 @@ def learn_varied_rules(
     old: Chunk,
     variation: Variation,
 ) -> tuple[Chunk, Rows]:
-    """`pyboomer.boosting.learn_rules` with variations; `old` rules, if there are any, are replaced one after another.
+    """`engine.boosting.learn_rules` with variations; `old` rules, if there are any, are replaced one after another.
 
     An old rule is taken out: its head is subtracted from the scores of the examples it covers. Then a rule is learned
     in the context of all others and put in its place. `first` is the number that the draws for the first rule depend

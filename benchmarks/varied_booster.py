@@ -20,15 +20,15 @@ from varied import (
 )
 
 from pyboomer import BoomerClassifier
-from pyboomer.booster import Booster
+from pyboomer.columns.features import AT_MOST, sort_columns
+from pyboomer.data.tables import read_training_table
 from pyboomer.datasets import load_dataset
-from pyboomer.features import AT_MOST, sort_columns
-from pyboomer.losses import find_loss
-from pyboomer.prediction import add_scores
-from pyboomer.rules import RuleEnsemble
-from pyboomer.sampling import count_features, draw_examples
-from pyboomer.statistics import OUTER_GRADIENT
-from pyboomer.tables import read_training_table
+from pyboomer.engine.booster import Booster
+from pyboomer.engine.sampling import count_features, draw_examples
+from pyboomer.engine.statistics import OUTER_GRADIENT
+from pyboomer.losses.loss import find_loss
+from pyboomer.predicting.scores import add_scores
+from pyboomer.rules.ensemble import RuleEnsemble
 
 MakeBooster = Callable[..., Booster]
 

@@ -25,8 +25,8 @@ from common import (
 )
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 
+from pyboomer.engine.sampling import count_features
 from pyboomer.metrics import hamming_loss
-from pyboomer.sampling import count_features
 
 DATA = ("emotions", "yeast", "scene")
 TOLERANCE = 0.3  # points of Hamming loss, in percent

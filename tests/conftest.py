@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from hypothesis import settings
 from numpy.typing import NDArray
 
-from pyboomer.booster import Booster
-from pyboomer.categories import encode, find_categories
+from pyboomer.columns.categories import encode, find_categories
+from pyboomer.columns.features import sort_columns
 from pyboomer.datasets import Dataset, load_dataset
-from pyboomer.features import sort_columns
-from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
+from pyboomer.engine.booster import Booster
+from pyboomer.losses.loss import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
-from pyboomer.rules import OPERATORS, RuleEnsemble
+from pyboomer.rules.ensemble import OPERATORS, RuleEnsemble
 
 Array = NDArray[np.float64]
 

@@ -17,9 +17,9 @@ from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss, load_model
 from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules, size_curve
-from pyboomer.losses import BUILT_IN, dense_hessians, find_loss
-from pyboomer.parsing import write_rule
-from pyboomer.rules import OPERATORS, Condition, Rule, RuleEnsemble
+from pyboomer.losses.loss import BUILT_IN, dense_hessians, find_loss
+from pyboomer.rules.ensemble import OPERATORS, Condition, Rule, RuleEnsemble
+from pyboomer.rules.parsing import write_rule
 
 ROOT = Path(__file__).parent.parent
 RNG = np.random.default_rng(8)

@@ -1,6 +1,5 @@
 """What classifier and regressor share: going on where they stopped, and keeping their pickles readable."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
-from pyboomer.boosting import needs_compiling
+from pyboomer.engine.boosting import needs_compiling
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(150, 6))
@@ -206,20 +205,6 @@ def test_only_known_labels_count_in_the_score() -> None:
 
 
 @each_variant
-def test_a_pickle_of_an_earlier_version_gets_the_parameters_that_came_later(estimator: Any) -> None:
-    model = make(estimator, n_rules=10).fit(TABLE, Y)
-    state = dict(model.__getstate__())
-    for name in ("early_stopping", "scoring", "warm_start", "training_facts_"):
-        del state[name]
-    older = type(model).__new__(type(model))
-    older.__setstate__(state)
-    assert older.get_params() == model.get_params()
-    np.testing.assert_array_equal(older.predict(TABLE), model.predict(TABLE))
-    older.set_params(n_rules=20, warm_start=True).fit(TABLE, Y)
-    assert len(pickle.loads(pickle.dumps(older)).rules_) == 20
-
-
-@each_variant
 def test_the_facts_of_training_are_told(estimator: Any) -> None:
     facts = make(estimator, n_rules=10).fit(TABLE, Y).training_facts_
     assert facts["examples"] == 150
@@ -237,6 +222,6 @@ def test_compiling_is_announced_to_those_who_want_to_see_progress(
     X, Y = np.arange(8.0)[:, None], np.arange(8)[:, None] % 2
     BoomerClassifier(n_rules=2).fit(X, Y)
     assert not needs_compiling()
-    monkeypatch.setattr("pyboomer.training.needs_compiling", lambda: True)
+    monkeypatch.setattr("pyboomer.learning.training.needs_compiling", lambda: True)
     BoomerClassifier(n_rules=2, verbose=verbose).fit(X, Y)
     assert ("Compiling the learner, once" in capsys.readouterr().err) == bool(verbose)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import accuracy_score, make_scorer
 
 from pyboomer import BoomerClassifier, BoomerRegressor
-from pyboomer.losses import label_wise_logistic
+from pyboomer.losses.loss import label_wise_logistic
 from pyboomer.parameters import PARAMETERS, REGRESSOR_PARAMETERS, Parameter, describe_parameters
 
 TABLE = {parameter.name: parameter for parameter in PARAMETERS}
@@ -186,7 +186,7 @@ def test_predict_rejects_a_bad_value_that_was_set_after_fit(name: str, value: An
 
 
 def test_a_numpy_number_of_rules_needs_no_compiled_version_of_its_own() -> None:
-    from pyboomer.boosting import learn_rules
+    from pyboomer.engine.boosting import learn_rules
 
     BoomerClassifier(n_rules=40).fit(X, Y)
     known = len(learn_rules.signatures)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
-    from pyboomer.losses import Loss
-    from pyboomer.modelfile import load_model
+    from pyboomer.export.modelfile import load_model
+    from pyboomer.learning.training import Progress
+    from pyboomer.losses.loss import Loss
     from pyboomer.regressor import BoomerRegressor
-    from pyboomer.rules import Condition, Rule, RuleEnsemble
-    from pyboomer.training import Progress
+    from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
 
 __version__ = "0.1.0"
 
@@ -29,12 +29,12 @@ __all__ = [
 _MODULES = {
     "BoomerClassifier": "classifier",
     "BoomerRegressor": "regressor",
-    "Condition": "rules",
-    "Loss": "losses",
-    "Progress": "training",
-    "Rule": "rules",
-    "RuleEnsemble": "rules",
-    "load_model": "modelfile",
+    "Condition": "rules.ensemble",
+    "Loss": "losses.loss",
+    "Progress": "learning.training",
+    "Rule": "rules.ensemble",
+    "RuleEnsemble": "rules.ensemble",
+    "load_model": "export.modelfile",
 }
 
 

@@ -11,8 +11,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.calibration import FOLDS, Calibration, calibrate
-from pyboomer.decoding import (
+from pyboomer.data.examples import Examples
+from pyboomer.data.labels import LabelForm, Labels, read_labels
+from pyboomer.data.stratification import group_examples, hold_out
+from pyboomer.data.tables import Table
+from pyboomer.engine.sampling import Strata
+from pyboomer.estimator import RuleEstimator
+from pyboomer.learning.interrupt import DeferredInterrupt
+from pyboomer.learning.training import Progress, Watch, train
+from pyboomer.losses.loss import Loss, find_loss
+from pyboomer.parameters import PARAMETERS, describe_parameters
+from pyboomer.predicting.calibration import FOLDS, Calibration, calibrate
+from pyboomer.predicting.decoding import (
     class_probabilities,
     decode_by_f1,
     decode_by_loss,
@@ -23,16 +33,6 @@ from pyboomer.decoding import (
     find_label_vectors,
     joint_probabilities,
 )
-from pyboomer.estimator import RuleEstimator
-from pyboomer.examples import Examples
-from pyboomer.interrupt import DeferredInterrupt
-from pyboomer.labels import LabelForm, Labels, read_labels
-from pyboomer.losses import Loss, find_loss
-from pyboomer.parameters import PARAMETERS, describe_parameters
-from pyboomer.sampling import Strata
-from pyboomer.stratification import group_examples, hold_out
-from pyboomer.tables import Table
-from pyboomer.training import Progress, Watch, train
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
@@ -361,11 +361,6 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     def _shape_scores(self, scores: Array) -> Array:
         return scores[:, 0] if self._form.classes is not None and scores.shape[1] == 1 else scores
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "_form"):  # version 0.1.0 had classes of another shape, and no calibration
-            self._set_form(self._form, self.label_vectors_, getattr(self, "calibration_", None))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 from sklearn.base import is_regressor
 
 from pyboomer.classifier import BoomerClassifier
+from pyboomer.learning.training import Progress
 from pyboomer.regressor import BoomerRegressor
-from pyboomer.training import Progress
 
 Words = Mapping[str, Mapping[str, Any]]  # the values a parameter may have; of each the options and their defaults
 Settings = Mapping[str, Any]  # all parameters of mlrl-boomer by name: a number, or a Choice

@@ -16,15 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.booster import make_truth
-from pyboomer.estimator import RuleEstimator
-from pyboomer.examples import Examples, read_examples
-from pyboomer.heads import fit_head
-from pyboomer.losses import Loss, find_loss
-from pyboomer.names import find_name, suggest
-from pyboomer.prediction import find_covered
-from pyboomer.rules import Category, Condition, Rule, RuleEnsemble, join_rules
-from pyboomer.statistics import (
+from pyboomer.data.examples import Examples, read_examples
+from pyboomer.engine.booster import make_truth
+from pyboomer.engine.heads import fit_head
+from pyboomer.engine.statistics import (
     SQUARED,
     Truth,
     choose_layout,
@@ -34,7 +29,12 @@ from pyboomer.statistics import (
     take_labels,
     write_statistics,
 )
-from pyboomer.stopping import validate_by_loss
+from pyboomer.estimator import RuleEstimator
+from pyboomer.learning.stopping import validate_by_loss
+from pyboomer.losses.loss import Loss, find_loss
+from pyboomer.predicting.scores import find_covered
+from pyboomer.rules.ensemble import Category, Condition, Rule, RuleEnsemble, join_rules
+from pyboomer.rules.names import find_name, suggest
 
 Array = NDArray[np.float64]
 Model = TypeVar("Model", bound=RuleEstimator)

@@ -22,20 +22,20 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import pyboomer
-from pyboomer.categories import Matrix
-from pyboomer.examples import Examples, read_examples, warn_of_unknown
-from pyboomer.interrupt import DeferredInterrupt
-from pyboomer.labels import Labels
-from pyboomer.losses import Loss, find_loss
-from pyboomer.modelfile import save_model
+from pyboomer.columns.categories import Matrix
+from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
+from pyboomer.data.labels import Labels
+from pyboomer.data.tables import Table, read_table, read_training_table, refuse_lazy, refuse_new_categories
+from pyboomer.data.targets import Targets
+from pyboomer.engine.sampling import Strata
+from pyboomer.export.modelfile import save_model
+from pyboomer.learning.interrupt import DeferredInterrupt
+from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
+from pyboomer.learning.training import Watch, train
+from pyboomer.losses.loss import Loss, find_loss
 from pyboomer.parameters import Parameter
-from pyboomer.prediction import add_scores
-from pyboomer.rules import RuleEnsemble
-from pyboomer.sampling import Strata
-from pyboomer.stopping import Validation, validate_by_loss, validate_by_scorer
-from pyboomer.tables import Table, read_table, read_training_table, refuse_lazy, refuse_new_categories
-from pyboomer.targets import Targets
-from pyboomer.training import Watch, train
+from pyboomer.predicting.scores import add_scores
+from pyboomer.rules.ensemble import RuleEnsemble
 
 Array = NDArray[np.float64]
 
@@ -310,7 +310,7 @@ class RuleEstimator(BaseEstimator, ABC):
         Each rule becomes a chain-shaped tree, with thresholds in double precision. Needs the extra `onnx`.
         """
         check_is_fitted(self, "rules_")
-        from pyboomer.onnxgraph import build_graph
+        from pyboomer.export.onnxgraph import build_graph
 
         graph = build_graph(self)
         if path is not None:
@@ -320,7 +320,7 @@ class RuleEstimator(BaseEstimator, ABC):
     def to_python(self, path: str | Path | None = None) -> str:
         """The model as the text of a Python file that imports nothing, also written to a file if `path` is given."""
         check_is_fitted(self, "rules_")
-        from pyboomer.scorer import write_scorer
+        from pyboomer.export.scorer import write_scorer
 
         text = write_scorer(self)
         if path is not None:
@@ -352,18 +352,13 @@ class RuleEstimator(BaseEstimator, ABC):
             The heading of the page.
         """
         check_is_fitted(self, "rules_")
-        from pyboomer.explore.page import write_page
-        from pyboomer.explore.summary import summarise  # which imports this module
+        from pyboomer.explore.page.html import write_page
+        from pyboomer.explore.page.summary import summarise  # which imports this module
 
         text = write_page(summarise(self, X, y, max_examples=max_examples, title=title))
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # A pickle of an earlier version lacks the parameters that came later: their defaults are what it was made with.
-        facts: dict[str, Any] = {"training_facts_": {}} if "rules_" in state else {}
-        super().__setstate__({p.name: p.default for p in self.table} | facts | state)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.losses import FOR_LABELS, Loss, squared_error
+from pyboomer.losses.loss import FOR_LABELS, Loss, squared_error
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,8 @@ PARAMETERS = (
         "the loss: by sign for a decomposable one (Eq. 18), else the known label vector of least loss (Eq. 19). "
         '"hamming": each label more probable than not. "subset": the most probable known label vector. "f1": the label '
         'vector of largest expected F-measure. "top-3": the three most probable labels. Thresholds, one for all labels '
-        "or one for each: the labels of a larger probability; `pyboomer.decoding.tune_thresholds` finds good ones.",
+        "or one for each: the labels of a larger probability; `pyboomer.predicting.decoding.tune_thresholds` finds "
+        "good ones.",
     ),
     Parameter(
         "known_vectors",

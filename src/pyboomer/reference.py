@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.heads import FLOOR, NOISE, TIE
-from pyboomer.losses import Loss, dense_hessians
-from pyboomer.sampling import NO_STRATA, Strata, draw_examples, draw_features, draw_labels
-from pyboomer.sweeping import midpoint
+from pyboomer.engine.heads import FLOOR, NOISE, TIE
+from pyboomer.engine.sampling import NO_STRATA, Strata, draw_examples, draw_features, draw_labels
+from pyboomer.engine.sweeping import midpoint
+from pyboomer.losses.loss import Loss, dense_hessians
 
 Array = NDArray[np.float64]
 Condition = tuple[int, str, float]  # feature, operator, value

@@ -9,14 +9,14 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.data.examples import Examples
+from pyboomer.data.stratification import group_examples, hold_out
+from pyboomer.data.targets import TargetForm, Targets, read_targets
+from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
-from pyboomer.examples import Examples
-from pyboomer.losses import Loss, find_loss, squared_error
+from pyboomer.learning.training import Progress
+from pyboomer.losses.loss import Loss, find_loss, squared_error
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
-from pyboomer.sampling import Strata
-from pyboomer.stratification import group_examples, hold_out
-from pyboomer.targets import TargetForm, Targets, read_targets
-from pyboomer.training import Progress
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation

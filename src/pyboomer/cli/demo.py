@@ -11,12 +11,12 @@ import click
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from pyboomer.boosting import needs_compiling
 from pyboomer.classifier import BoomerClassifier
 from pyboomer.cli.examples import Examples, fit_model
 from pyboomer.cli.reports import draw_pixels, draw_segments, format_table, join_drawings, spell_out_rule
 from pyboomer.datasets import load_dataset
 from pyboomer.datasets.digits import SEGMENTS
+from pyboomer.engine.boosting import needs_compiling
 from pyboomer.metrics import METRICS
 
 LOSSES = ("label-wise-logistic", "example-wise-logistic")

@@ -150,8 +150,8 @@ def _evaluate_splits(
 def _evaluate_saved(
     path: str, data: str, xml: str | None, labels: Sequence[str], parameters: Mapping[str, Any]
 ) -> tuple[Examples, list[dict[str, float]]]:
+    from pyboomer.export.modelfile import load_model
     from pyboomer.metrics import evaluate as measure
-    from pyboomer.modelfile import load_model
 
     model = load_model(path)
     if not hasattr(model, "classes_"):

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from pyboomer.cli.reports import format_table
-from pyboomer.experiments.budgets import (
+from pyboomer.experiments.measures import MEASURES
+from pyboomer.experiments.paper.budgets import (
     BUDGETS,
     DATA,
     SYNTHETIC,
@@ -18,11 +19,10 @@ from pyboomer.experiments.budgets import (
     plan_table,
     plan_unsampled,
 )
-from pyboomer.experiments.figure1 import BAYES, Figure
-from pyboomer.experiments.measures import MEASURES
+from pyboomer.experiments.paper.figure1 import BAYES, Figure
+from pyboomer.experiments.paper.reproduction import REPRODUCTIONS, Reproduction
+from pyboomer.experiments.paper.table1 import Table
 from pyboomer.experiments.reports import PAPER, WITH_STOPPING, round_digits
-from pyboomer.experiments.reproduction import REPRODUCTIONS, Reproduction
-from pyboomer.experiments.table1 import Table
 
 SHOWN = (1, 2, 4, 8, 16, 64, 256, 1000)  # numbers of rules
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from pyboomer.experiments.budgets import MARKS
-from pyboomer.experiments.figure1 import BAYES, Figure
 from pyboomer.experiments.measures import MEASURES, rate_hamming, rate_subset
+from pyboomer.experiments.paper.budgets import MARKS
+from pyboomer.experiments.paper.figure1 import BAYES, Figure
+from pyboomer.experiments.paper.table1 import Table
 from pyboomer.experiments.significance import Comparison
-from pyboomer.experiments.table1 import Table
 from pyboomer.experiments.tasks import RULES
 
 

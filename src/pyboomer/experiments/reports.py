@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.experiments import published
-from pyboomer.experiments.budgets import MARKS
-from pyboomer.experiments.figure1 import BAYES, Figure
 from pyboomer.experiments.measures import MEASURES
+from pyboomer.experiments.paper import published
+from pyboomer.experiments.paper.budgets import MARKS
+from pyboomer.experiments.paper.figure1 import BAYES, Figure
+from pyboomer.experiments.paper.table1 import Table
 from pyboomer.experiments.significance import Comparison
-from pyboomer.experiments.table1 import Table
 from pyboomer.experiments.tasks import FIXED, FOREST, RULES, STOPPED
 
 PAPER = (*RULES, *FIXED)  # the seven approaches of the paper

@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.categories import Matrix, encode, find_fill
+from pyboomer.columns.categories import Matrix, encode, find_fill
+from pyboomer.columns.features import ABOVE, EQUAL
 from pyboomer.explore.outcome import Decide
-from pyboomer.features import ABOVE, EQUAL
-from pyboomer.prediction import add_scores
-from pyboomer.rules import Category, RuleEnsemble
-from pyboomer.ruletext import format_threshold
+from pyboomer.predicting.scores import add_scores
+from pyboomer.rules.ensemble import Category, RuleEnsemble
+from pyboomer.rules.text import format_threshold
 
 Array = NDArray[np.float64]
 Vector = NDArray[np.uint8]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.explore.measure import is_classifier, make_measure, read_judged
-from pyboomer.rules import import_pandas
+from pyboomer.rules.ensemble import import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.rules import RuleEnsemble, import_pandas
+from pyboomer.rules.ensemble import RuleEnsemble, import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

@@ -17,8 +17,8 @@ from pyboomer.explore.curves import TEST, TRAIN, TrainingCurve, training_curve
 from pyboomer.explore.dependence import LabelDependence, label_dependence
 from pyboomer.explore.explanation import Explanation
 from pyboomer.explore.importance import FeatureImportance, feature_importance, permutation_importance
-from pyboomer.names import find_all
-from pyboomer.ruletext import AGAINST, FOR, format_count, format_score
+from pyboomer.rules.names import find_all
+from pyboomer.rules.text import AGAINST, FOR, format_count, format_score
 
 Array = NDArray[np.float64]
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.categories import Matrix
+from pyboomer.columns.categories import Matrix
 from pyboomer.explore.measure import find_label_errors, make_measure, read_judged
-from pyboomer.prediction import add_scores
-from pyboomer.rules import RuleEnsemble, import_pandas
+from pyboomer.predicting.scores import add_scores
+from pyboomer.rules.ensemble import RuleEnsemble, import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

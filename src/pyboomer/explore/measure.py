@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.examples import Examples, read_examples
+from pyboomer.data.examples import Examples, read_examples
 from pyboomer.explore.outcome import make_decide
+from pyboomer.learning.stopping import Stage
 from pyboomer.metrics import METRICS
-from pyboomer.stopping import Stage
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from pyboomer.decoding import count_independent, count_known, marginal_probabilities
-from pyboomer.losses import find_loss
+from pyboomer.losses.loss import find_loss
+from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities
 
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier

@@ -1,0 +1,132 @@
+"""A bin is a range of values of a numeric feature; with many examples, one bin number stands for all values in it.
+
+Each column becomes at most 255 bin numbers of one byte, and sums over examples become sums over bins. To learn from
+binned features is to learn from their bin numbers: the rules are the same, with each threshold between two bin numbers
+replaced by the value that separates the bins. Nominal features keep their category codes.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import chain, pairwise
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from pyboomer.columns.categories import Categories, Matrix
+from pyboomer.columns.features import ABOVE, MISSING, Array, Columns
+from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, load, splat
+from pyboomer.engine.sweeping import midpoint
+from pyboomer.rules.ensemble import RuleEnsemble
+
+FROM = 50_000  # examples; with fewer, max_bins="auto" considers all values
+LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values
+SAMPLE = 200_000  # values from which the quantiles of a feature are estimated
+
+
+class Bins(NamedTuple):
+    """The binned features, and for each the ascending values that separate its bins (none for a nominal one)."""
+
+    columns: Columns
+    edges: tuple[Array, ...]
+
+
+def count_bins(max_bins: str | int | None, search: str, X: Matrix) -> int | None:
+    """How many bins a feature may have; None for exact values."""
+    if max_bins == "auto":
+        return LARGEST if not sp.issparse(X) and X.shape[0] > FROM and search != "exact" else None
+    if max_bins is not None and sp.issparse(X):
+        raise ValueError(f'max_bins must be None or "auto" for a sparse X, got {max_bins!r}')
+    return None if max_bins is None else int(max_bins)
+
+
+def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bins: int, n_threads: int = 1) -> Bins:
+    """Bin the columns of a dense X whose nominal features hold category codes."""
+    n, n_features = X.shape
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    codes = np.empty((n_features, n), dtype=np.uint8)
+
+    def bin_column(f: int, column: Array) -> Array:
+        if f not in categories:
+            edges = find_edges(column, max_bins)
+            _number_bins(column, _plant_tree(edges), codes[f])
+            return edges
+        if len(categories[f]) > LARGEST:
+            raise ValueError(
+                f"feature {names[f]!r} has {len(categories[f])} categories, but max_bins allows for {LARGEST}; "
+                "set max_bins=None"
+            )
+        codes[f] = np.where(np.isnan(column), MISSING, column).astype(np.uint8)
+        return np.empty(0)
+
+    def bin_some(first: int) -> list[Array]:
+        columns = np.empty((min(LANES, n_features - first), n))
+        _copy_columns(X, first, columns)
+        return [bin_column(first + i, column) for i, column in enumerate(columns)]
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        edges = tuple(chain.from_iterable(pool.map(bin_some, range(0, n_features, LANES))))
+    nominal = np.zeros(n_features, dtype=bool)
+    nominal[list(categories)] = True
+    nothing = np.empty(0, dtype=np.uint32)
+    columns = Columns(
+        np.zeros(n_features + 1, dtype=np.int64),
+        np.zeros(n_features, dtype=np.int64),
+        nothing,
+        np.empty(0),
+        np.zeros(n_features),
+        nominal,
+        np.empty((n_features, 0), dtype=np.uint32),
+        codes,
+    )
+    return Bins(columns, edges)
+
+
+def find_edges(column: Array, max_bins: int) -> Array:
+    """The values between bins: midpoints of all distinct values if these are few enough, else of quantiles."""
+    present = column[~np.isnan(column)]
+    if len(present) > SAMPLE:
+        present = present[:: len(present) // SAMPLE]
+    present = np.sort(present)
+    distinct = np.append(present[:1], present[1:][present[1:] != present[:-1]])
+    if len(distinct) > max_bins:
+        distinct = np.unique(np.quantile(present, np.linspace(0, 1, max_bins), method="closest_observation"))
+    return np.array([midpoint(a, b) for a, b in pairwise(distinct.tolist())])
+
+
+@kernel
+def _copy_columns(X: Array, first: int, columns: Array) -> None:
+    """Copy as many columns of X as there is room for; together, as they share cache lines."""
+    for n in range(X.shape[0]):
+        for i in range(columns.shape[0]):
+            columns[i, n] = X[n, first + i]
+
+
+def _plant_tree(edges: Array) -> Array:
+    """The edges as a search tree of three levels: every 64th, every eighth, and all; infinity fills it up."""
+    leaves = np.full(256, np.inf)
+    leaves[: len(edges)] = edges
+    return np.concatenate([leaves[63::64], np.full(4, np.inf), leaves[7::8], leaves])
+
+
+@kernel
+def _number_bins(column: Array, tree: Array, codes: NDArray[np.uint8]) -> None:
+    """The bin number of a value is the number of edges below it: on each level, one comparison with eight of them."""
+    for n in range(column.shape[0]):
+        if column[n] != column[n]:
+            codes[n] = MISSING
+            continue
+        x = splat(column[n])
+        top = count_trailing_zeros(at_most(x, load(tree, 0)))
+        middle = LANES * top + count_trailing_zeros(at_most(x, load(tree, LANES * (1 + top))))
+        codes[n] = LANES * middle + count_trailing_zeros(at_most(x, load(tree, LANES * (5 + middle))))
+
+
+def separate_bins(rules: RuleEnsemble, bins: Bins) -> RuleEnsemble:
+    """Replace the thresholds on bin numbers by the values that separate the bins."""
+    values = rules.condition_values.copy()
+    for c in np.flatnonzero(rules.condition_operators <= ABOVE):
+        values[c] = bins.edges[rules.condition_features[c]][int(values[c])]
+    return replace(rules, condition_values=values)

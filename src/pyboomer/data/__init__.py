@@ -1,0 +1,1 @@
+"""What users pass, read once: tables, labels, targets, weights."""

@@ -1,0 +1,363 @@
+"""A table is what users pass as X: an array, a sparse matrix or a DataFrame, read into numbers with its faults named.
+
+DataFrames are those of pandas and polars; neither is imported here. Columns of numbers and booleans are numeric, those
+of categories and strings nominal, and those of objects numeric unless they hold text. Dates, and whatever else is
+neither, are refused unless `categorical_features` names them: their categories are then the values as text. None, NaN,
+NA and null all stand for a missing value, which meets no condition; a category that was not seen in training meets
+every ``!=`` and no ``==``.
+
+Ordered categories of pandas are ordinal: their levels are compared by position, and what is no level is missing. If
+they are ascending numbers, the column is numeric.
+
+Nominal features become category codes. Those of a dense table do so here, at once; a sparse one keeps its values, since
+the zeros it does not store must keep meaning zero, and is encoded where it is sorted or made dense.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
+from sys import float_info
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from pyboomer.columns.categories import Categories, Matrix, encode, find_categories
+from pyboomer.rules.ensemble import is_missing
+
+Array = NDArray[np.float64]
+
+# kinds of dtypes in a DataFrame
+NUMBERS, CATEGORIES, LEVELS, OBJECTS, OTHERS = "numbers", "categories", "levels", "objects", "others"
+SKLEARN_READS_POLARS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+
+
+class Table(NamedTuple):
+    """The features of the training data: numbers, names, the categories of nominal and the levels of ordinal ones."""
+
+    matrix: Matrix
+    names: tuple[str, ...]
+    categories: Categories
+    ordinal: tuple[int, ...] = ()
+
+    @property
+    def nominal(self) -> Categories:
+        """The categories of the nominal features alone."""
+        if not self.ordinal:
+            return self.categories
+        return {f: values for f, values in self.categories.items() if f not in self.ordinal}
+
+
+class Column(NamedTuple):
+    """A column of a DataFrame."""
+
+    feature: int
+    name: str
+    series: Any  # of pandas or polars
+    kind: str
+
+
+def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: Any) -> Table:
+    """Read X for `fit`; records the number and names of the features in the estimator."""
+    if _is_frame(X):
+        columns = _list_columns(estimator, X, reset=True)
+        names = tuple(column.name for column in columns)
+        by_dtype = categorical_features is None or isinstance(categorical_features, str)
+        levels = {c.feature: _find_levels(c) for c in columns if by_dtype and c.kind == LEVELS}
+        nominal = _find_nominal(categorical_features, names, columns)
+        categories = levels | {int(f): _find_column_categories(columns[f]) for f in np.flatnonzero(nominal)}
+        cure = "; name it in categorical_features, or turn it into numbers"
+        ordinal = tuple(levels)
+        return Table(
+            _read_columns(columns, categories, ordinal, cure), names, dict(sorted(categories.items())), ordinal
+        )
+    matrix = _read_matrix(estimator, X, reset=True)
+    names = tuple(getattr(estimator, "feature_names_in_", ())) or _number_names(matrix.shape[1])
+    nominal = _find_nominal(categorical_features, names, ())
+    _check_finite(matrix, names)
+    if sp.issparse(matrix):
+        return Table(matrix, names, find_categories(matrix, nominal))
+    categories = find_categories(matrix, nominal)
+    return Table(encode(matrix, categories), names, categories)
+
+
+@lru_cache(maxsize=8)
+def _number_names(n: int) -> tuple[str, ...]:
+    """The names of features that have none: x0, x1, ..."""
+    return tuple(f"x{i}" for i in range(n))
+
+
+def read_table(
+    estimator: BaseEstimator, X: Any, names: tuple[str, ...], categories: Categories, ordinal: tuple[int, ...] = ()
+) -> Matrix:
+    """Read X for predictions by a fitted estimator."""
+    if _is_frame(X):
+        return _read_columns(_list_columns(estimator, X, reset=False), categories, ordinal, ", but was in training")
+    if any(isinstance(value, str) for values in categories.values() for value in values):
+        feature = next(f for f, values in categories.items() if any(isinstance(v, str) for v in values))
+        raise ValueError(f"X must be a DataFrame: feature {names[feature]!r} has categories that are strings")
+    matrix = _read_matrix(estimator, X, reset=False)
+    _check_finite(matrix, names)
+    return matrix if sp.issparse(matrix) else encode(matrix, categories)
+
+
+def refuse_lazy(name: str, data: Any) -> None:
+    """Refuse a LazyFrame at once, since it even warns when asked for its columns."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError(f"{name} is a LazyFrame, which has no values yet; call {name}.collect() and pass the DataFrame")
+
+
+def refuse_new_categories(table: Table) -> None:
+    """Refuse categories that a model does not know, where rules about them would be learned."""
+    matrix, categories = table.matrix, table.categories
+    if sp.issparse(matrix) and categories:
+        used = sorted(categories)
+        matrix = encode(matrix[:, used].tocsc(), {i: categories[f] for i, f in enumerate(used)})
+        columns = {f: matrix[:, [i]].data for i, f in enumerate(used)}
+    else:
+        columns = {f: matrix[:, f] for f in categories}
+    for f, codes in columns.items():
+        if (codes >= len(categories[f])).any():
+            raise ValueError(f"feature {table.names[f]!r} has a category that the model to go on with does not know")
+
+
+def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(f"X holds dates or times (dtype {X.dtype}); turn them into numbers")
+    if sp.issparse(X) and X.format in ("csr", "csc") and X.indices.size:  # nothing else would notice, but crash
+        lowest, highest, size = X.indices.min(), X.indices.max(), X.shape[1 if X.format == "csr" else 0]
+        if lowest < 0 or highest >= size:
+            raise ValueError(
+                f"X is a damaged sparse matrix: its indices go from {lowest} to {highest}, its size is {size}"
+            )
+    try:
+        matrix = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csc" if reset else "csr",  # columns are learned from, rows are predicted for
+            dtype=np.float64,
+            ensure_all_finite=False,
+            order="C",
+        )
+    except ValueError as error:
+        if "could not convert string to float" in str(error):
+            raise ValueError(f"X holds text, which only a DataFrame can have as categories: {error}") from None
+        raise
+    if sp.issparse(matrix):
+        matrix = (sp.csc_array if reset else sp.csr_array)(matrix)
+        if not (matrix.has_canonical_format and matrix.data.all()):
+            matrix = matrix.copy()  # it may still be the user's own
+            matrix.sum_duplicates()
+            matrix.eliminate_zeros()
+    return matrix
+
+
+def _check_finite(matrix: Matrix, names: tuple[str, ...]) -> None:
+    values = matrix.data if sp.issparse(matrix) else matrix
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()  # one cheap pass settles the common case
+    if not np.isfinite(total):
+        bad = np.isinf(values)
+        if bad.any():
+            column = int(matrix.tocoo().col[bad.argmax()]) if sp.issparse(matrix) else int(bad.any(axis=0).argmax())
+            raise ValueError(f"X contains infinity in column {column} ({names[column]!r})")
+
+
+def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Which features are nominal, as a mask; only a DataFrame has columns that tell."""
+    if categorical_features is None or isinstance(categorical_features, str):
+        mask = np.zeros(len(names), dtype=bool)
+        if categorical_features not in (None, "from_dtype"):
+            raise ValueError(
+                'categorical_features must be None, "from_dtype", a mask, indices or names, '
+                f"got {categorical_features!r}"
+            )
+        for column in columns:
+            mask[column.feature] = column.kind == CATEGORIES or (
+                column.kind == OBJECTS and (categorical_features == "from_dtype" or _holds_text(column))
+            )
+        return mask
+    return find_features("categorical_features", categorical_features, names)
+
+
+def find_features(parameter: str, choice: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    """A choice of features, by a mask, indices or names, as a mask; None chooses none."""
+    mask = np.zeros(len(names), dtype=bool)
+    if isinstance(choice, list | tuple) and len({issubclass(kind, str) for kind in set(map(type, choice))}) > 1:
+        raise ValueError(f"{parameter} must be all names or all indices, got {choice!r:.80}")
+    chosen = np.asarray(() if choice is None else choice)
+    if chosen.size == 0:
+        return mask
+    if chosen.ndim != 1:
+        raise ValueError(f"{parameter} must be one-dimensional, got {chosen.ndim} dimensions")
+    if chosen.dtype.kind == "b":
+        if len(chosen) != len(names):
+            raise ValueError(f"{parameter} is a mask of length {len(chosen)}, but X has {len(names)} features")
+        return chosen.copy()
+    if chosen.dtype.kind in "iu":
+        if chosen.min() < -len(names) or chosen.max() >= len(names):
+            bad = chosen[(chosen < -len(names)) | (chosen >= len(names))][0]
+            raise ValueError(f"{parameter} has index {bad}, but X has {len(names)} features")
+        mask[chosen] = True
+        return mask
+    for name in chosen.tolist():
+        if name not in names:
+            raise ValueError(f"{parameter} has {name!r}, which is no column of X")
+        mask[names.index(name)] = True
+    return mask
+
+
+# --- DataFrames -------------------------------------------------------------------------------------------------------
+
+
+class _Header(NamedTuple):
+    """The names and the shape of a polars DataFrame, in the only form that scikit-learn before 1.9 can read."""
+
+    names: list[str]
+    shape: tuple[int, int]
+
+    def __dataframe__(self) -> "_Header":
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
+
+
+def _is_frame(X: Any) -> bool:
+    """Whether X is a DataFrame."""
+    refuse_lazy("X", X)
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_series"))
+
+
+def _list_columns(estimator: BaseEstimator, X: Any, reset: bool) -> list[Column]:
+    """The columns of a DataFrame; their names are recorded in the estimator or, without `reset`, compared to those."""
+    names = list(X.columns)
+    if len(set(names)) < len(names):
+        raise ValueError(f"columns of X must have distinct names, got {max(names, key=names.count)!r} twice")
+    of_pandas = hasattr(X, "iloc")
+    header = X if of_pandas or SKLEARN_READS_POLARS else _Header(names, X.shape)
+    validate_data(estimator, header, skip_check_array=True, reset=reset)
+    for size, what in zip(X.shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
+    series = [X.iloc[:, f] if of_pandas else X.to_series(f) for f in range(X.shape[1])]
+    return [Column(f, str(names[f]), s, _find_kind(s.dtype)) for f, s in enumerate(series)]
+
+
+def _find_kind(dtype: Any) -> str:
+    """What a column of this dtype holds; read from its name, for want of anything else that all of them have."""
+    if getattr(dtype, "ordered", False):
+        values = dtype.categories.tolist()
+        ascend = all(isinstance(value, int | float) for value in values) and values == sorted(values)
+        return NUMBERS if ascend else LEVELS
+    name = str(dtype).lower()
+    is_numeric = dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "buif"
+    if is_numeric or name.startswith(("bool", "decimal", "null")):
+        return NUMBERS
+    if name == "str" or name.startswith(("categor", "enum", "dictionary", "string", "large_string")):
+        return CATEGORIES
+    return OBJECTS if name == "object" else OTHERS
+
+
+def _read_columns(columns: list[Column], categories: Categories, ordinal: tuple[int, ...], remark: str) -> Array:
+    """The matrix of a DataFrame; `remark` ends the complaint about a column that is not numeric."""
+    matrix = np.empty((len(columns[0].series), len(columns)), order="C")
+    for column in columns:
+        f = column.feature
+        if f in categories:
+            matrix[:, f] = _encode_column(column, categories[f], np.nan if f in ordinal else len(categories[f]))
+        elif column.kind == NUMBERS:
+            matrix[:, f] = _read_numbers(column)
+        elif column.kind == OBJECTS:
+            matrix[:, f] = _read_objects(column, remark)
+        else:
+            raise ValueError(f"column {column.name!r} of X is not numeric (dtype {column.series.dtype}){remark}")
+    return matrix
+
+
+def _read_numbers(column: Column) -> Array:
+    series = column.series
+    of_polars = hasattr(series, "cast")
+    numbers = series.cast(float).to_numpy() if of_polars else series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if np.isinf(numbers).any():
+        raise ValueError(_describe_infinity(column))
+    return numbers
+
+
+def _read_objects(column: Column, remark: str) -> Array:
+    """Numbers that are kept as objects."""
+    values = column.series.to_list()
+    numbers: dict[Any, float] = {}
+    for value, plain in _list_distinct(column, values).items():
+        if isinstance(plain, str):
+            raise ValueError(f"column {column.name!r} of X is not numeric (it holds {value!r:.50}){remark}")
+        numbers[value] = np.nan if plain is None else float(plain)
+    return np.array([numbers[value] for value in values])
+
+
+def _find_column_categories(column: Column) -> tuple[Any, ...]:
+    distinct = set(_list_distinct(column, column.series.to_list()).values()) - {None}
+    try:
+        return tuple(sorted(distinct))
+    except TypeError:
+        raise ValueError(
+            f"column {column.name!r} of X mixes categories that cannot be ordered, such as numbers and strings; "
+            "turn them all into strings"
+        ) from None
+
+
+def _find_levels(column: Column) -> tuple[str, ...]:
+    levels = [_plain(level) for level in column.series.dtype.categories.tolist()]
+    if not all(isinstance(level, str) for level in levels):
+        raise ValueError(
+            f"column {column.name!r} of X has ordered categories that are neither text nor ascending numbers; turn "
+            "them into text"
+        )
+    return tuple(levels)
+
+
+def _encode_column(column: Column, categories: tuple[Any, ...], unseen: float) -> Array:
+    """The codes of a nominal or ordinal column: the positions of its categories; NaN if missing."""
+    values = column.series.to_list()
+    distinct = _list_distinct(column, values)
+    if categories and not isinstance(categories[0], str):
+        for value, plain in distinct.items():
+            if isinstance(plain, str):
+                raise ValueError(f"column {column.name!r} of X holds {value!r:.50}, but only numbers in training")
+    codes = {category: float(code) for code, category in enumerate(categories)} | {None: np.nan}
+    table = {value: codes.get(plain, unseen) for value, plain in distinct.items()}
+    return np.array([table[value] for value in values])
+
+
+def _list_distinct(column: Column, values: list[Any]) -> dict[Any, Any]:
+    """The distinct values of a column, each as a plain value that a model file can hold; None if it is missing."""
+    try:
+        distinct = {value: None if is_missing(value) else _plain(value) for value in set(values)}
+    except TypeError:  # a list or another value that cannot be hashed
+        raise ValueError(f"column {column.name!r} of X holds values that are neither numbers nor text") from None
+    if any(isinstance(plain, int | float) and abs(plain) > float_info.max for plain in distinct.values()):
+        raise ValueError(_describe_infinity(column))
+    return distinct
+
+
+def _describe_infinity(column: Column) -> str:
+    return f"X contains infinity in column {column.feature} ({column.name!r})"
+
+
+def _holds_text(column: Column) -> bool:
+    return any(issubclass(kind, str) for kind in set(map(type, column.series.to_list())))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic) and value.dtype.kind in "buifU":
+        value = value.item()
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # as people write it: 3, not 3.0
+    return value if isinstance(value, str | int | float) else str(value)

@@ -1,0 +1,1 @@
+"""Engines learn rules: Algorithms 1 to 3, compiled."""

@@ -1,0 +1,173 @@
+"""A draw is a random choice that depends on (seed, rule, step) alone.
+
+There is no running stream of random numbers: each draw starts a short stream of its own, so that neither chunk sizes,
+threads, callbacks nor an interruption can change what is learned. The engine and the reference call these functions.
+
+The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of the golden ratio, scrambled by a
+64-bit mixing function. NumPy's generators would need a Python object per draw, which compiled code cannot make.
+"""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.compiling.kernel import kernel
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
+_S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+
+
+@kernel
+def _mix(z: np.uint64) -> np.uint64:
+    z = (z ^ (z >> _S30)) * _MIX_1
+    z = (z ^ (z >> _S27)) * _MIX_2
+    return z ^ (z >> _S31)
+
+
+@kernel
+def _start_stream(seed: int, rule: int, step: int) -> np.uint64:
+    z = _mix(np.uint64(seed) + _GOLDEN)
+    z = _mix(z + np.uint64(rule) * _GOLDEN)
+    return _mix(z + np.uint64(step) * _GOLDEN)
+
+
+@kernel
+def _below(z: np.uint64, n: int) -> int:
+    """Turn 64 random bits into an integer from 0 to n - 1."""
+    return int(np.float64(_mix(z) >> _S11) * 2.0**-53 * n)
+
+
+class Strata(NamedTuple):
+    """Groups of examples that are sampled in proportion to their size: all examples, group by group."""
+
+    examples: NDArray[np.uint32]
+    ends: NDArray[np.int64]  # where each group ends
+
+
+NO_STRATA = Strata(np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64))
+
+
+@kernel
+def draw_examples(seed: int, rule: int, size: int, strata: Strata, counts: NDArray[np.float64]) -> None:
+    """Draw examples for a rule; `counts` receives how often each was drawn (Alg. 1, line 5).
+
+    Without strata, `size` examples are drawn with replacement: the paper's bootstrap, if as many as there are. From
+    strata, they are drawn without replacement.
+    """
+    n = counts.shape[0]
+    counts[:] = 0.0
+    z = _start_stream(seed, rule, 0)
+    if strata.ends.shape[0] == 0:
+        for _ in range(size):
+            z += _GOLDEN
+            counts[_below(z, n)] += 1.0
+        return
+    z += _GOLDEN
+    shift = np.float64(_mix(z) >> _S11) * 2.0**-53  # so that no stratum is always rounded the same way
+    begin = taken = 0
+    for s in range(strata.ends.shape[0]):
+        end = strata.ends[s]
+        wanted = (size if end == n else int(size * (end / n) + shift)) - taken
+        taken += wanted
+        for i in range(begin, end):
+            z += _GOLDEN
+            if _below(z, end - i) < wanted:
+                counts[strata.examples[i]] = 1.0
+                wanted -= 1
+        begin = end
+
+
+def draw_features(
+    seed: int, rule: int, step: int, n_features: int, size: int, fixed: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """Draw `size` features without replacement and add the `fixed` ones, in ascending order (Alg. 3, line 2).
+
+    `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
+    """
+    features = np.setdiff1d(np.arange(n_features), fixed)
+    drawn = np.empty(min(size, len(features)) + len(fixed), dtype=np.int64)
+    fill_with_draw(seed, rule, step, features, np.array(fixed, dtype=np.int64), drawn)
+    return drawn
+
+
+def draw_labels(seed: int, rule: int, n_labels: int, size: int) -> NDArray[np.int64]:
+    """The labels that a rule may be about: `size` of them without replacement, or 0 for each in turn."""
+    drawn = np.empty(max(size, 1), dtype=np.int64)
+    fill_with_labels(seed, rule, np.arange(n_labels), size, drawn)
+    return drawn
+
+
+@kernel
+def fill_with_labels(seed: int, rule: int, labels: NDArray[np.int64], size: int, drawn: NDArray[np.int64]) -> None:
+    """`draw_labels` into an array; rules are counted from 1, behind the default rule."""
+    if size == 0:
+        drawn[0] = (rule - 1) % labels.shape[0]
+    else:
+        fill_with_draw(seed, rule, LABELS_STEP, labels, labels[:0], drawn)
+
+
+@kernel
+def fill_with_draw(
+    seed: int,
+    rule: int,
+    step: int,
+    choices: NDArray[np.int64],
+    fixed: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+) -> None:
+    """Draw without replacement from `choices`, and add those that are `fixed`; all are in ascending order."""
+    n, n_fixed = choices.shape[0], fixed.shape[0]
+    size = drawn.shape[0] - n_fixed
+    for i in range(n_fixed):
+        drawn[i] = fixed[i]
+    z = _start_stream(seed, rule, step)
+    for i in range(size):  # the first places of a Fisher-Yates shuffle, each put in its place
+        z += _GOLDEN
+        j = i + _below(z, n - i) if size < n else i
+        choices[i], choices[j] = choices[j], choices[i]
+        place = n_fixed + i
+        while place > 0 and drawn[place - 1] > choices[i]:
+            drawn[place] = drawn[place - 1]
+            place -= 1
+        drawn[place] = choices[i]
+    for i in range(size - 1, -1, -1):  # all swaps undone, the last one first
+        j = i + _below(z, n - i) if size < n else i
+        choices[i], choices[j] = choices[j], choices[i]
+        z -= _GOLDEN
+
+
+def count_examples(max_samples: int | float | None, n: int, replace: bool) -> int:
+    """How many of n examples a sample has; None for n with replacement, and two thirds of them without."""
+    if max_samples is None:
+        return n if replace else max(1, round(n * 2 / 3))
+    if isinstance(max_samples, Integral):
+        return int(max_samples) if replace else min(int(max_samples), n)
+    return max(1, round(max_samples * n))
+
+
+def count_labels(max_labels: str | int | float | None, n_labels: int) -> int:
+    """How many labels a rule may be about; 0 for each in turn."""
+    if max_labels is None:
+        return n_labels
+    if isinstance(max_labels, str):  # "round-robin"
+        return 0
+    if isinstance(max_labels, Integral):
+        return min(int(max_labels), n_labels)
+    return max(1, round(max_labels * n_labels))
+
+
+def count_features(max_features: str | int | float | None, n_features: int) -> int:
+    """How many features a refinement step draws: the paper's floor(log2(L - 1) + 1) for "log2" (Alg. 3, line 2)."""
+    if max_features is None:
+        return n_features
+    if max_features == "log2":
+        return max(1, int(np.log2(max(n_features - 1, 1)) + 1))
+    if isinstance(max_features, Integral):
+        return min(int(max_features), n_features)
+    return max(1, int(max_features * n_features))

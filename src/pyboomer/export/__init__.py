@@ -1,0 +1,1 @@
+"""Models in other forms, a file for each: JSON, ONNX, Python."""

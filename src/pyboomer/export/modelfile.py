@@ -1,0 +1,343 @@
+"""A model file is a fitted model as JSON text: versioned, readable, and nothing in it is ever executed.
+
+Floating-point numbers are written in full, so the scores of a model that was saved and loaded are exactly the same.
+A user's own loss is code and therefore not part of the file: it is passed to `load_model` again.
+
+A file may come from anywhere. What `load_model` accepts has the properties of a model that was fitted; anything else is
+a `ValueError` that names the file and the fault, and no size that a file merely claims costs memory.
+"""
+
+import json
+import math
+import os
+import re
+import secrets
+import sys
+from itertools import pairwise
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyboomer.data.labels import LabelForm
+from pyboomer.data.targets import TargetForm
+from pyboomer.losses.loss import BUILT_IN, Loss, find_loss
+from pyboomer.parameters import Parameter
+from pyboomer.predicting.calibration import Calibration
+from pyboomer.rules.ensemble import RuleEnsemble
+
+if TYPE_CHECKING:
+    from pyboomer.estimator import RuleEstimator
+
+FORMAT = "pyboomer model"
+VERSION = 2
+KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_names_in", "rules")
+# what a file of version 1 stands for
+NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
+
+# not part of a model: code, or how to run rather than what was learned
+SKIPPED = (
+    "loss",
+    "scoring",
+    "callbacks",
+    "categorical_features",
+    "random_state",
+    "n_jobs",
+    "verbose",
+)
+DTYPES = re.compile(r"object|\|[biu]1|[<>]([iu][248]|f[248]|U[1-9][0-9]{0,2})")  # of labels
+MAX_FACTS = 100
+
+
+def _list_kinds() -> dict[str, Any]:
+    """The kinds of models: the estimator, and how the form of its labels is written and read."""
+    from pyboomer.classifier import BoomerClassifier  # both import this module
+    from pyboomer.regressor import BoomerRegressor
+
+    return {
+        "classifier": (BoomerClassifier, _describe_labels, _read_labels),
+        "regressor": (BoomerRegressor, _describe_targets, _read_targets),
+    }
+
+
+# --- Saving -----------------------------------------------------------------------------------------------------------
+
+
+def save_model(model: "RuleEstimator", path: str | Path) -> None:
+    """Write a fitted model; the file appears only once it is complete."""
+    model._validate_parameters()  # they may have been set since, to what `load_model` would refuse
+    kind, describe = next((k, d) for k, (estimator, d, _) in _list_kinds().items() if isinstance(model, estimator))
+    loss = find_loss(model.loss)
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.table)}
+        | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
+        "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values()},
+        "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
+        **describe(model),
+        "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
+        "rules": model.rules_.to_dict(),
+    }
+    text = json.dumps(content, allow_nan=False)
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"cannot save {target}: it is a folder")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot save {target}: there is no folder {target.parent}")
+    part = target.parent / f".{secrets.token_hex(8)}.part"
+    try:
+        with open(part, "x", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _describe_labels(model: Any) -> dict[str, Any]:
+    form: LabelForm = model._form
+    dtype = form.dtype
+    if not DTYPES.fullmatch(dtype.str):
+        # not every machine has long floats; in an array of long text, each entry takes the room of the longest
+        dtype = np.dtype(np.float64 if dtype.kind == "f" else object)
+    return {
+        "labels": {
+            "dtype": dtype.str if dtype.kind != "O" else "object",
+            "sparse": form.sparse,
+            "classes": None if form.classes is None else form.classes.astype(dtype).tolist(),
+        },
+        "label_vectors": ["".join(map(str, vector)) for vector in model.label_vectors_.tolist()],
+        "calibration": None if model.calibration_ is None else model.calibration_.to_dict(),
+    }
+
+
+def _describe_targets(model: Any) -> dict[str, Any]:
+    return {"targets": {"flat": model._form.flat}}
+
+
+def _list_parameters(table: tuple[Parameter, ...]) -> list[str]:
+    return [parameter.name for parameter in table if parameter.name not in SKIPPED]
+
+
+def _plain_fact(value: Any) -> Any:
+    value = _plain(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value  # JSON has no word for infinity
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
+
+
+# --- Loading ----------------------------------------------------------------------------------------------------------
+
+
+def load_model(path: str | Path, loss: Loss | None = None) -> Any:
+    """Read a model that was written by the method `save` of a `BoomerClassifier` or a `BoomerRegressor`.
+
+    Parameters
+    ----------
+    path : str or path
+    loss : Loss, optional
+        The loss, if the model was learned with a user's own.
+    """
+    if loss is not None and not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a pyboomer.Loss, got {loss!r}")
+    try:
+        content = _read_json(path)
+    except RecursionError:
+        raise ValueError(f"{path} is not a pyboomer model: nested too deeply") from None
+    except ValueError as error:  # the errors of Unicode and JSON are some, too
+        raise ValueError(f"{path} is not a pyboomer model, or is damaged: {error}") from None
+    try:
+        return _build_model(content, loss)
+    except RecursionError:  # what could just be read may be too deep to be shown
+        raise ValueError(f"{path}: damaged model: nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error!s:.300}") from None  # it may quote a huge value
+
+
+def _read_json(path: str | Path) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:
+        start = file.read(1)
+        if start != "{":  # of a large file of another kind, no more than the beginning is read
+            raise ValueError(f"it starts with {start!r}" if start else "it is empty")
+        return json.loads(start + file.read(), parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeated)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a key appears twice")
+    return content
+
+
+def _build_model(content: dict[str, Any], loss: Loss | None) -> Any:
+    if content.get("format") != FORMAT:
+        raise ValueError("not a pyboomer model")
+    version = content.get("version")
+    if type(version) is not int or version < 1:
+        raise ValueError(f"version must be a whole number, got {version!r:.50}")
+    if version > VERSION:
+        raise ValueError(f"written by a newer version of pyboomer (file version {version}, this one reads {VERSION})")
+    if version == 1:
+        content = content | NEW_IN_2
+    _check_keys(content, KEYS)
+    kinds, kind = _list_kinds(), content["kind"]
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(f"unknown kind of model {kind!r:.50}: written by a newer version of pyboomer?")
+    estimator, _, read_form = kinds[kind]
+
+    parameters = content["parameters"]
+    if not isinstance(parameters, dict):
+        raise ValueError("damaged model: 'parameters' must be names with values")
+    for name in parameters.keys() - {*_list_parameters(estimator.table), "scoring"}:
+        raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
+    # a parameter that is new since the file was written has its default, which is what the model was learned with
+    model = estimator(loss=_read_loss(content["loss"], loss), **parameters)
+    model._validate_parameters()
+
+    rules = RuleEnsemble.from_dict(content["rules"])
+    _check_rules(rules)
+    model.n_features_in_ = len(rules.feature_names)
+    names = content["feature_names_in"]
+    if names is not None:
+        if names != list(rules.feature_names):
+            raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
+        model.feature_names_in_ = np.array(names, dtype=object)
+    read_form(model, content, rules.label_names)
+    return model._store(rules, _check_facts(content["training"]))
+
+
+def _check_keys(content: dict[str, Any], keys: tuple[str, ...]) -> None:
+    for key in keys:
+        if key not in content:
+            raise ValueError(f"damaged model: {key!r} is missing")
+
+
+def _read_loss(stored: Any, given: Loss | None) -> str | Loss:
+    if not isinstance(stored, dict) or not isinstance(stored.get("name"), str):
+        raise ValueError("damaged model: 'loss' has no name")
+    if stored.get("built_in") is True:
+        if stored["name"] not in BUILT_IN:
+            raise ValueError(f"damaged model: unknown loss {stored['name']!r:.50}")
+        return str(stored["name"])
+    if given is None:
+        raise ValueError(
+            f"learned with the user's own loss {stored['name']!r:.50}: pass it as load_model(..., loss=...)"
+        )
+    if given.name != stored["name"]:
+        raise ValueError(f"learned with loss {stored['name']!r:.50}, got {given.name!r}")
+    return given
+
+
+def _check_facts(facts: Any) -> dict[str, Any]:
+    if not isinstance(facts, dict) or len(facts) > MAX_FACTS:
+        raise ValueError(f"the facts of training must be at most {MAX_FACTS} names with values")
+    for name, value in facts.items():
+        known = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+        if not isinstance(name, str) or not (known or value is None):
+            raise ValueError(f"the fact of training {name!r:.50} must be text, a finite number or None")
+    return facts
+
+
+def _check_rules(rules: RuleEnsemble) -> None:
+    """Check what holds for the rules of every fitted model, though not for any rules."""
+    if len(rules) == 0 or not rules.label_names or not rules.feature_names:
+        raise ValueError("damaged model: it has no rules, no labels or no features")
+    if len(set(rules.label_names)) < len(rules.label_names):
+        raise ValueError("damaged model: label_names must be distinct")
+    for feature, values in rules.categories.items():
+        if feature not in rules.ordinal and not _are_sorted(values):
+            raise ValueError(f"damaged model: categories[{feature}] must be all text or all numbers, and ascend")
+
+
+def _are_sorted(categories: tuple[Any, ...]) -> bool:
+    """Whether categories are as they are looked up: by bisection, numbers in floating point."""
+    texts = sum(isinstance(value, str) for value in categories)
+    comparable = texts == len(categories) or (texts == 0 and all(abs(c) <= sys.float_info.max for c in categories))
+    return comparable and all(a < b for a, b in pairwise(categories))
+
+
+# --- The form of labels and targets -----------------------------------------------------------------------------------
+
+
+def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
+    _check_keys(content, ("labels", "label_vectors", "calibration"))
+    stored = content["labels"]
+    if not isinstance(stored, dict) or set(stored) != {"dtype", "sparse", "classes"}:
+        raise ValueError("damaged model: 'labels' is not complete")
+    text, sparse, classes = stored["dtype"], stored["sparse"], stored["classes"]
+    if not isinstance(text, str) or not DTYPES.fullmatch(text):
+        raise ValueError(f"damaged model: labels cannot have dtype {text!r:.50}")
+    if sparse not in ((None, "array", "matrix") if classes is None else (None,)):
+        raise ValueError(f"damaged model: labels cannot be {sparse!r:.50}")
+    dtype = np.dtype(text)
+    if classes is None:
+        form = LabelForm(names, dtype, sparse)
+        _check_matrix(form)
+    else:
+        form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
+    vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
+    curves = content["calibration"]
+    model._set_form(form, vectors, None if curves is None else Calibration.from_dict(curves, len(names)))
+
+
+def _check_matrix(form: LabelForm) -> None:
+    """Check that predictions can have the form of a matrix: its dtype may be one that scipy or NumPy cannot give it."""
+    try:
+        if form.dtype.kind in "UO":
+            raise ValueError("only classes may be text")
+        form.restore(np.zeros((1, len(form.names)), dtype=np.uint8))
+    except ValueError as error:
+        raise ValueError(f"damaged model: labels cannot have dtype {form.dtype}: {error}") from None
+
+
+def _read_classes(stored: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> np.ndarray[Any, np.dtype[Any]]:
+    """The classes, which must be as `fit` lists them: ascending (a single one twice), and the labels' names."""
+    kind = {"b": bool, "i": int, "u": int, "f": float}.get(dtype.kind, str)
+    if not isinstance(stored, list) or any(type(value) is not kind for value in stored):
+        raise ValueError(f"damaged model: 'classes' must be a list of plain values, {kind.__name__} for dtype {dtype}")
+    if len(stored) != max(len(names), 2):
+        raise ValueError(f"damaged model: {len(stored)} classes for {len(names)} labels")
+    if dtype.kind in "iuf":
+        limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        if not all(kind(limits.min) <= value <= kind(limits.max) for value in stored):
+            raise ValueError(f"damaged model: 'classes' must be within the range of dtype {dtype}")
+    classes = np.array(stored, dtype=dtype)
+    ascending = all(a < b for a, b in pairwise(stored)) or (len(stored) == 2 and stored[0] == stored[1])
+    if not ascending or classes.tolist() != stored:
+        raise ValueError(f"damaged model: 'classes' must ascend, and be values of dtype {dtype}")
+    if names != tuple(str(value) for value in (classes[1:] if len(classes) == 2 else classes)):
+        raise ValueError("damaged model: 'classes' must have the names of the labels")
+    return classes
+
+
+def _read_vectors(stored: Any, n_labels: int, least: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    if not isinstance(stored, list) or len(stored) < least:
+        raise ValueError(f"damaged model: 'label_vectors' must be a list of at least {least}")
+    for vector in stored:
+        if not isinstance(vector, str) or len(vector) != n_labels or set(vector) - {"0", "1"}:
+            raise ValueError(f"damaged model: a label vector must be {n_labels} times 0 or 1, got {vector!r:.50}")
+    flat = np.frombuffer("".join(stored).encode("ascii"), dtype=np.uint8) - ord("0")
+    return flat.reshape(len(stored), n_labels).astype(np.uint8)
+
+
+def _read_targets(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
+    _check_keys(content, ("targets",))
+    stored = content["targets"]
+    flat = stored.get("flat") if isinstance(stored, dict) else None
+    if not isinstance(flat, bool) or (flat and len(names) > 1):
+        raise ValueError("damaged model: 'targets' must say whether the one target is flat")
+    model._form = TargetForm(names, flat)

@@ -1,0 +1,1 @@
+"""Losses: what is minimised, each with its readable definition and its compiled twin."""

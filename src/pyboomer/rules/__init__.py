@@ -1,0 +1,1 @@
+"""Rules as values: conditions, rules, ensembles, and their text."""

@@ -1,0 +1,146 @@
+"""The text of a rule is what people read of it: one line, a row of a table, in plain text or in HTML.
+
+Numbers are rounded. A threshold keeps the digits that it takes to divide the training examples just as the exact one
+does (see `rounding`), and at least `FEWEST_DIGITS`; scores have three. Names are untrusted: in HTML, all are escaped.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+
+FEWEST_DIGITS = 4  # of a threshold: fewer would tell too little about examples that are not those of the training
+SHOWN_RULES = 20
+FOR, AGAINST = "#0072B2", "#B34700"  # blue and vermilion: told apart by all eyes, and dark enough to be read
+
+
+def format_threshold(value: float, digits: int = 0) -> str:
+    """Write a threshold with so many significant digits, and never fewer than its whole part has; 0 means in full."""
+    value += 0.0  # turns -0 into 0
+    if digits == 0:
+        return repr(value).removesuffix(".0")
+    whole = len(str(int(abs(value)))) if abs(value) < 1e15 else 0
+    return f"{value:.{max(digits, whole)}g}"
+
+
+def format_score(score: float) -> str:
+    """Write a score with its sign and three digits, but no exponent where it is merely large."""
+    return f"{score:+.0f}" if 999.5 <= abs(score) < 1e6 else f"{score:+.3g}"
+
+
+def format_count(number: int, noun: str) -> str:
+    """Write a number and what it counts."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def describe_body(body: Iterable["Condition"]) -> str:
+    """Describe a body; the conditions on one feature are merged: `0.2 < x <= 0.7`."""
+    by_feature: dict[int, list[Condition]] = {}
+    for condition in body:
+        by_feature.setdefault(condition.feature, []).append(condition)
+    return " AND ".join(text for conditions in by_feature.values() for text in _merge(conditions))
+
+
+def _merge(conditions: Sequence["Condition"]) -> list[str]:
+    """Describe the conditions on one feature in as few tests as say the same."""
+    name = conditions[0].name
+    if any(isinstance(c.value, str) and not c.is_nominal for c in conditions):  # levels whose order is not known yet
+        return [str(condition) for condition in conditions]
+    lower = max((c for c in conditions if c.operator == ">"), key=lambda c: float(c.value), default=None)
+    upper = min((c for c in conditions if c.operator == "<="), key=lambda c: float(c.value), default=None)
+    if lower is not None and upper is not None:
+        return [f"{lower.value_text()} < {name} <= {upper.value_text()}"]
+    numeric = [str(condition) for condition in (lower, upper) if condition is not None]
+    return numeric + [str(condition) for condition in dict.fromkeys(c for c in conditions if c.is_nominal)]
+
+
+def describe_head(names: Sequence[str], scores: Sequence[float], max_labels: int | None) -> str:
+    """Describe a head: `beach +0.8, urban -0.4`; see `Rule.head_text`."""
+    scored, hidden = _choose_scores(names, scores, max_labels)
+    if not scored and not hidden:
+        return "nothing"
+    text = ", ".join(f"{name} {format_score(score)}" for name, score in scored)
+    return f"{text} (+{hidden} more)".lstrip() if hidden else text
+
+
+def _choose_scores(
+    names: Sequence[str], scores: Sequence[float], max_labels: int | None
+) -> tuple[list[tuple[str, float]], int]:
+    """The scores to show, and how many others there are."""
+    scored = [(name, score) for name, score in zip(names, scores, strict=True) if score != 0]
+    if max_labels is None or len(scored) <= max_labels:
+        return scored, 0
+    largest_first = sorted(scored, key=lambda name_and_score: -abs(name_and_score[1]))
+    shown = largest_first[: min(5, max_labels)]
+    return shown, len(scored) - len(shown)
+
+
+def tabulate(rules: "RuleEnsemble", max_rules: int | None, max_labels: int | None) -> str:
+    """Describe rules as a table; see `RuleEnsemble.to_text`."""
+    if len(rules) == 0:
+        return "(no rules)"
+    shown = rules[: len(rules) if max_rules is None else max(max_rules, 0)]
+    table = list_rules(zip(shown.order.tolist(), shown.share.tolist(), shown, strict=True), max_labels)
+    hidden = len(rules) - len(shown)
+    return f"{table}\n... and {format_count(hidden, 'more rule')}" if hidden else table
+
+
+def list_rules(rows: Iterable[tuple[int, float, "Rule"]], max_labels: int | None = 8) -> str:
+    """One line per rule: its number, the examples covered, its share of the gain of all rules, and what it says."""
+    cells = [("rule", "covers", "gain", "")]
+    for number, share, rule in rows:
+        cells.append((str(number), f"{rule.coverage:.6g}", f"{share:.2%}", rule.to_text(max_labels)))
+    widths = [max(len(row[column]) for row in cells) for column in range(3)]
+    lines = ["  ".join([*(cell.rjust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) for row in cells]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+# --- HTML -------------------------------------------------------------------------------------------------------------
+
+
+def render_rules(rules: "RuleEnsemble", max_rules: int = SHOWN_RULES, max_labels: int | None = 8) -> str:
+    """Describe rules as an HTML table, for notebooks."""
+    shown = rules[:max_rules]
+    rows = [
+        (str(number), f"{rule.coverage:.6g}", f"{share:.2%}", render_body(rule), render_head(rule, max_labels))
+        for number, share, rule in zip(shown.order.tolist(), shown.share.tolist(), shown, strict=True)
+    ]
+    hidden = len(rules) - len(shown)
+    more = f"<p>... and {format_count(hidden, 'more rule')}</p>" if hidden else ""
+    return render_table(("rule", "covers", "gain", "if", "then"), rows, n_numbers=3) + more
+
+
+def render_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_numbers: int) -> str:
+    """An HTML table of cells that are HTML themselves; the first `n_numbers` columns are set to the right."""
+    cell = '<{tag} style="text-align: {side}; vertical-align: top; padding: 2px 8px">{content}</{tag}>'
+
+    def render_row(cells: Sequence[str], tag: str) -> str:
+        sides = ["right"] * n_numbers + ["left"] * (len(cells) - n_numbers)
+        return "".join(cell.format(tag=tag, side=s, content=c) for s, c in zip(sides, cells, strict=True))
+
+    lines = [f"<tr>{render_row(row, 'td')}</tr>" for row in rows]
+    return f"<table><thead><tr>{render_row(header, 'th')}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def render_body(rule: "Rule") -> str:
+    """The body of a rule as HTML."""
+    return escape(rule.body_text()) if rule.body else "<em>always</em>"
+
+
+def render_head(rule: "Rule", max_labels: int | None = 8) -> str:
+    """The head of a rule as HTML; colours repeat what the signs say."""
+    return render_scores(rule.label_names, rule.scores, max_labels)
+
+
+def render_scores(names: Sequence[str], scores: Sequence[float], max_labels: int | None = 8) -> str:
+    """Labels and their scores as HTML."""
+    scored, hidden = _choose_scores(names, scores, max_labels)
+    parts = [f"{escape(name)}&nbsp;{render_score(score)}" for name, score in scored]
+    return (", ".join(parts) + (f" (+{hidden} more)" if hidden else "")) or "<em>nothing</em>"
+
+
+def render_score(score: float) -> str:
+    """A score as HTML."""
+    return f'<span style="color: {FOR if score > 0 else AGAINST}">{format_score(score)}</span>'

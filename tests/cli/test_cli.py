@@ -1,0 +1,543 @@
+"""The command line: what its commands print and write, and how they fail."""
+
+import builtins
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyboomer import BoomerClassifier, BoomerRegressor, __version__, load_model
+from pyboomer.cli import main
+from pyboomer.cli.group import boomer
+from pyboomer.cli.options import NOT_OPTIONS, LearnerCommand, parse_value
+from pyboomer.cli.reports import draw_segments
+from pyboomer.datasets import load_dataset, load_mulan
+from pyboomer.metrics import METRICS
+from pyboomer.parameters import PARAMETERS
+
+QUICK = ("--n-rules", "10", "--random-state", "1")
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Run a command in an empty folder, with no data sets but those built in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("PYBOOMER_DATA", raising=False)
+
+    def run_command(*arguments: str) -> Outcome:
+        capsys.readouterr()
+        code = main(arguments)
+        return Outcome(code, *capsys.readouterr())
+
+    return run_command
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Sixty songs with numbers, words, and two labels, one for each."""
+    rng = np.random.default_rng(1)
+    tempo, style = rng.normal(size=60), rng.choice(["jazz", "rock"], 60)
+    fast, loud = (tempo > 0).astype(int), (style == "rock").astype(int)
+    return pd.DataFrame({"tempo": tempo, "is_fast": fast, "style": style, "is_loud": loud})
+
+
+def fails_in_one_line(outcome: Outcome) -> bool:
+    is_one_line = outcome.err.startswith("boomer: error: ") and outcome.err.count("\n") == 1
+    return outcome.code == 2 and outcome.out == "" and is_one_line
+
+
+# --- Options ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_parameter_is_an_option_or_left_out_for_a_reason() -> None:
+    command = boomer.commands["evaluate"]
+    assert isinstance(command, LearnerCommand)
+    options = {option.name for option in command.list_options()}
+    assert options | set(NOT_OPTIONS) == {parameter.name for parameter in PARAMETERS}
+    assert not options & set(NOT_OPTIONS)
+
+
+@pytest.mark.parametrize("name", sorted(set(boomer.commands)))
+def test_every_command_has_help_with_an_example(run: Run, name: str) -> None:
+    for flag in ("-h", "--help"):
+        outcome = run(name, flag)
+        assert outcome.code == 0
+        assert "Example" in outcome.out
+        assert f"  boomer {name}" in outcome.out
+
+
+def test_help_gives_meaning_and_default_of_parameters(run: Run) -> None:
+    text = " ".join(run("train", "--help").out.split()).replace("- ", "-")
+    for parameter in PARAMETERS:
+        if parameter.name not in NOT_OPTIONS:
+            assert "--" + parameter.name.replace("_", "-") in text
+    assert "[default: example-wise-logistic]" in text
+    assert "--bootstrap / --no-bootstrap" in text
+
+
+def test_without_arguments_the_help_is_shown(run: Run) -> None:
+    assert run() == run("--help")
+    assert "demo" in run().out
+
+
+def test_version_is_that_of_the_package(run: Run) -> None:
+    assert run("--version") == (0, f"pyboomer {__version__}\n", "")
+
+
+def test_values_are_read_as_the_plainest_thing_they_can_be() -> None:
+    assert [parse_value(text) for text in ("7", "0.5", "none", "log2", "True")] == [7, 0.5, None, "log2", True]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--learning-rate", "3.0"], "learning_rate must be in (0, 1], got 3.0"),
+        (["--n-rules", "ten"], "n_rules must be a whole number of at least 1, got 'ten'"),
+        (
+            ["--head", "none"],
+            'head must be "multi", "single", a whole number',
+        ),
+        (["--no-such-option"], "No such option"),
+        (["--categorical-features", "pixel_9_9"], "there is no feature 'pixel_9_9'"),
+        (["--folds", "1"], "1 is not in the range x>=2"),
+        (["--folds", "2", "--test-size", "0.5"], "exclude each other"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(run: Run, options: list[str], message: str) -> None:
+    outcome = run("evaluate", "digits7", *options)
+    assert fails_in_one_line(outcome)
+    assert message in outcome.err
+
+
+def test_an_unknown_command_is_refused_in_one_line(run: Run) -> None:
+    assert fails_in_one_line(run("trian"))
+
+
+# --- Train, rules, predict --------------------------------------------------------------------------------------------
+
+
+def test_a_model_learned_from_a_data_set_names_features_and_labels(run: Run) -> None:
+    outcome = run("train", "digits7", "-o", "model.json", *QUICK)
+    assert outcome.code == 0
+    assert outcome.err == ""  # no progress bar where nobody looks
+    assert "1,797 examples, 64 features, 7 labels" in outcome.out
+    text = run("rules", "model.json").out
+    assert "IF pixel_" in text
+    assert "DEFAULT a +" in text
+    assert len(text.splitlines()) == 11
+
+
+def test_options_reach_the_classifier(run: Run) -> None:
+    options = [
+        "--loss",
+        "label-wise-logistic",
+        "--head",
+        "single",
+        "--no-bootstrap",
+        "--max-features",
+        "0.5",
+        "--l2",
+        "2",
+    ]
+    run("train", "digits7", "-o", "model.json", *QUICK, *options)
+    model = load_model("model.json")
+    assert (model.loss, model.head, model.bootstrap) == ("label-wise-logistic", "single", False)
+    assert (model.max_features, model.l2, model.n_rules) == (0.5, 2, 10)
+
+
+def test_predictions_are_those_of_the_classifier(run: Run) -> None:
+    run("train", "digits7", "-o", "model.json", *QUICK)
+    ds = load_dataset("digits7")
+    clf = BoomerClassifier(n_rules=10, random_state=1).fit(ds.X, ds.Y)
+    for options, expected in [
+        ([], clf.predict(ds.X)),
+        (["--proba"], clf.predict_proba(ds.X)),
+        (["--scores"], clf.decision_function(ds.X)),
+        (["--decode", "hamming"], clf.set_params(decode="hamming").predict(ds.X)),
+    ]:
+        assert run("predict", "model.json", "digits7", "-o", "out.csv", *options) == (0, "", "")
+        written = pd.read_csv("out.csv")
+        assert list(written.columns) == list("abcdefg")
+        np.testing.assert_allclose(written, expected, rtol=1e-5)
+
+
+def test_tables_find_labels_by_pattern_and_features_by_name(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("songs.csv", index=False)
+    frame.to_parquet("songs.parquet")
+    for data in ("songs.csv", "songs.parquet"):
+        assert run("train", data, "--labels", "is_*", "-o", "model.json", *QUICK).code == 0
+        model = load_model("model.json")
+        assert model.label_names_ == ("is_fast", "is_loud")
+        assert list(model.feature_names_in_) == ["tempo", "style"]
+        assert "style == rock" in (text := run("rules", "model.json").out) or "style != " in text
+    frame[["style", "tempo"]].to_csv("new.csv", index=False)  # other order, no labels
+    expected = run("predict", "model.json", "songs.csv").out
+    assert expected.startswith("is_fast,is_loud\n")
+    for data in ("new.csv", "songs.parquet"):
+        assert run("predict", "model.json", data).out == expected
+
+
+def test_labels_may_be_repeated_or_separated_by_commas(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("songs.csv", index=False)
+    for labels in (["--labels", "is_loud,is_fast"], ["--labels", "is_loud", "--labels", "is_fast"]):
+        run("train", "songs.csv", *labels, "-o", "model.json", *QUICK)
+        assert load_model("model.json").label_names_ == ("is_loud", "is_fast")
+
+
+def test_numbers_can_be_declared_nominal(run: Run, frame: pd.DataFrame) -> None:
+    frame.assign(style=frame["style"].map({"jazz": 3, "rock": 7})).to_csv("songs.csv", index=False)
+    run("train", "songs.csv", "--labels", "is_*", "-o", "model.json", "--categorical-features", "style", *QUICK)
+    assert load_model("model.json").rules_.categories == {1: (3, 7)}
+
+
+def test_words_that_look_like_numbers_stay_words_in_new_data(run: Run, frame: pd.DataFrame) -> None:
+    frame["style"] = frame["style"].map({"jazz": "1", "rock": "2"})
+    frame.loc[0, "style"] = "other"
+    frame.to_csv("songs.csv", index=False)
+    run("train", "songs.csv", "--labels", "is_*", "-o", "model.json", *QUICK)
+    frame[1:].to_csv("new.csv", index=False)
+    frame[1:].assign(style=frame["style"][1:].astype(int)).to_parquet("new.parquet")
+    expected = run("predict", "model.json", "songs.csv", "--scores").out.splitlines()
+    for data in ("new.csv", "new.parquet"):
+        lines = run("predict", "model.json", data, "--scores").out.splitlines()
+        assert lines == expected[:1] + expected[2:]
+
+
+DENSE = """@relation 'songs: -C 1'
+@attribute loud {0,1}
+@attribute tempo numeric
+@attribute style {jazz,'hard rock'}
+@data
+0,1.5,jazz
+1,2.5,'hard rock'
+0,0.5,jazz
+1,?,'hard rock'
+"""
+SPARSE = """@relation 'songs: -C 2'
+@attribute loud {0,1}
+@attribute fast {0,1}
+@attribute guitar {0,1}
+@attribute tempo numeric
+@data
+{1 1, 3 9}
+{0 1, 2 1}
+{}
+{0 1, 1 1, 2 1, 3 8}
+"""
+
+
+@pytest.mark.parametrize(("content", "condition"), [(DENSE, "style "), (SPARSE, "guitar ")])
+def test_arff_files_keep_their_names_in_rules(run: Run, content: str, condition: str) -> None:
+    Path("songs.arff").write_text(content)
+    options = ["--max-features", "none", "--no-bootstrap", "--l2", "0.1"]
+    assert run("train", "songs.arff", "-o", "model.json", *QUICK, *options).code == 0
+    text = run("rules", "model.json").out
+    assert f"IF {condition}" in text
+    assert "loud +" in text
+    labels = load_mulan("songs.arff").Y
+    predicted = json.loads(run("predict", "model.json", "songs.arff", "--json").out)["predictions"]
+    np.testing.assert_array_equal(predicted, labels)
+    result = json.loads(run("evaluate", "songs.arff", "--model", "model.json", "--json").out)
+    assert result["metrics"]["hamming_loss"]["mean"] == 0
+
+
+def test_an_arff_file_without_labels_can_be_predicted(run: Run) -> None:
+    Path("songs.arff").write_text(DENSE)
+    run("train", "songs.arff", "-o", "model.json", *QUICK)
+    lines = [line for line in DENSE.splitlines() if "loud" not in line]
+    Path("new.arff").write_text("\n".join(line[2:] if line[0] in "01" else line for line in lines))
+    assert run("predict", "model.json", "new.arff") == run("predict", "model.json", "songs.arff")
+
+
+def test_an_xml_file_names_the_labels(run: Run) -> None:
+    Path("songs.arff").write_text(DENSE.replace(": -C 1", ""))
+    Path("labels.xml").write_text('<labels><label name="loud"></label></labels>')
+    assert fails_in_one_line(run("train", "songs.arff", "-o", "model.json", *QUICK))
+    assert run("train", "songs.arff", "--xml", "labels.xml", "-o", "model.json", *QUICK).code == 0
+
+
+def test_rules_can_be_filtered(run: Run) -> None:
+    run("train", "digits7", "-o", "model.json", "--head", "single", *QUICK)
+    every = json.loads(run("rules", "model.json", "--json").out)
+    assert [rule["rule"] for rule in every] == list(range(10))
+    some = json.loads(run("rules", "model.json", "--label", "g", "--json").out)
+    assert [rule["rule"] for rule in some] == [rule["rule"] for rule in every if rule["scores"].get("g")]
+    assert all(list(rule["scores"]) == ["g"] for rule in some)
+    name = every[1]["conditions"][0][0]
+    named = json.loads(run("rules", "model.json", "--feature", name, "--json").out)
+    assert {rule["rule"] for rule in named} == {
+        rule["rule"] for rule in every if name in [condition[0] for condition in rule["conditions"]]
+    }
+    best = json.loads(run("rules", "model.json", "--top", "3", "--json").out)
+    assert [rule["gain"] for rule in best] == sorted((rule["gain"] for rule in every), reverse=True)[:3]
+
+
+def test_json_is_all_there_is_on_the_output(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("songs.csv", index=False)
+    trained = json.loads(run("train", "songs.csv", "--labels", "is_*", "-o", "model.json", "--json", *QUICK).out)
+    assert (trained["rules"], trained["labels"], trained["parameters"]["l2"]) == (10, ["is_fast", "is_loud"], 1.0)
+    predicted = json.loads(run("predict", "model.json", "songs.csv", "--json").out)
+    assert predicted["labels"] == ["is_fast", "is_loud"]
+    assert np.shape(predicted["predictions"]) == (60, 2)
+
+
+# --- Evaluate, datasets, demo -----------------------------------------------------------------------------------------
+
+
+def test_holding_out_gives_all_metrics(run: Run) -> None:
+    result = json.loads(run("evaluate", "digits7", "--json", *QUICK).out)
+    assert list(result["metrics"]) == list(METRICS)
+    assert result["test_size"] == pytest.approx(1 / 3)
+    assert result["metrics"]["hamming_loss"]["std"] is None
+    text = run("evaluate", "digits7", *QUICK).out
+    assert "Trained on 1,198, tested on 599" in text
+    assert f"{result['metrics']['hamming_loss']['mean']:.4f}" in text  # the same seed, the same result
+
+
+def test_folds_give_mean_and_spread(run: Run) -> None:
+    result = json.loads(run("evaluate", "digits7", "--folds", "3", "--json", *QUICK).out)
+    metric = result["metrics"]["subset_zero_one_loss"]
+    assert len(metric["values"]) == 3
+    assert metric["mean"] == pytest.approx(np.mean(metric["values"]))
+    assert metric["std"] == pytest.approx(np.std(metric["values"], ddof=1))
+    assert "3-fold cross validation" in run("evaluate", "digits7", "--folds", "3", *QUICK).out
+
+
+def test_a_saved_model_is_evaluated_as_it_is(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("songs.csv", index=False)
+    run("train", "songs.csv", "--labels", "is_*", "-o", "model.json", *QUICK)
+    result = json.loads(run("evaluate", "songs.csv", "--model", "model.json", "--json").out)
+    predicted = pd.DataFrame(
+        load_model("model.json").predict(frame[["tempo", "style"]]), columns=["is_fast", "is_loud"]
+    )
+    expected = (predicted != frame[["is_fast", "is_loud"]]).to_numpy().mean()
+    assert result["metrics"]["hamming_loss"]["mean"] == pytest.approx(expected)
+    assert fails_in_one_line(run("evaluate", "songs.csv", "--model", "model.json", "--l2", "2"))
+
+
+def test_data_sets_are_listed_and_described(run: Run) -> None:
+    listed = run("datasets").out
+    assert "digits7" in listed
+    assert "built in" in listed
+    assert {"name": "digits7", "place": "built in"} in json.loads(run("datasets", "--json").out)
+    described = json.loads(run("datasets", "digits7", "--json").out)
+    assert (described["examples"], described["features"], described["labels"]) == (1797, 64, 7)
+    assert described["distinct_label_vectors"] == 10
+    assert described["label_counts"]["e"] == 710
+    assert "39.5%" in run("datasets", "digits7").out
+
+
+def test_the_demo_shows_rules_a_drawing_and_test_results(run: Run) -> None:
+    outcome = run("demo", "--quiet")
+    assert outcome.code == 0
+    for part in ("IF pixel_", "-> a +", "shows ", "Hamming loss", "subset 0/1 loss", "label-wise", "boomer train"):
+        assert part in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 100
+
+
+def test_a_display_shows_its_segments() -> None:
+    assert draw_segments([1, 1, 0, 1, 1, 0, 1]) == [" ___", "    |", " ___|", "|", "|___"]
+
+
+# --- Failures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "digits7", "-o", "no/model.json"], "there is no folder no"),
+        (["train", "digits7", "-o", "."], "is a folder"),
+        (["train", "digits7"], "Missing option"),
+        (["train", "digits8", "-o", "m.json"], "Did you mean 'digits7'?"),
+        (["train", "digits7", "-o", "m.json", "--labels", "a"], "--labels goes with a CSV or Parquet file"),
+        (["train", "digits7", "-o", "m.json", "--xml", "a"], "--xml goes with an ARFF file"),
+        (["train", "gone.arff", "-o", "m.json"], "gone.arff: No such file"),
+        (["train", "gone.csv", "-o", "m.json"], "gone.csv: No such file"),
+        (["train", "some/where", "-o", "m.json"], "some/where: there is no such file"),
+        (["train", "songs.txt", "-o", "m.json"], "what format is this?"),
+        (["train", "bad.arff", "-o", "m.json"], "bad.arff"),
+        (["train", "bad.csv", "-o", "m.json", "--labels", "y"], "bad.csv"),
+        (["train", "bad.parquet", "-o", "m.json", "--labels", "y"], "bad.parquet"),
+        (["train", "songs.csv", "-o", "m.json"], "which columns are labels?"),
+        (["train", "songs.csv", "-o", "m.json", "--labels", "mood*"], "there is no column 'mood*'"),
+        (["train", "songs.csv", "-o", "m.json", "--labels", "style"], "label 'style' is"),
+        (["rules", "gone.json"], "gone.json: No such file"),
+        (["rules", "songs.csv"], "not a pyboomer model"),
+        (["rules", "model.json", "--label", "zebra"], "there is no label 'zebra'"),
+        (["predict", "model.json", "songs.csv"], "missing columns: 'pixel_0_0', 'pixel_0_1'"),
+        (["evaluate", "songs.csv", "--model", "model.json", "--labels", "is_*"], "missing labels: 'a'"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_line(run: Run, frame: pd.DataFrame, arguments: list[str], message: str) -> None:
+    frame.to_csv("songs.csv", index=False)
+    Path("songs.txt").write_text("tempo\n1\n")
+    Path("bad.arff").write_text("@relation x\n@attribute a numeric\n@data\nfast\n")
+    Path("bad.csv").write_bytes(b"a,y\n1,0\n1,0,3,4\n")
+    Path("bad.parquet").write_bytes(b"no such thing")
+    if "model.json" in arguments:
+        run("train", "digits7", "-o", "model.json", *QUICK)
+    outcome = run(*arguments)
+    assert fails_in_one_line(outcome), outcome
+    assert message in outcome.err
+
+
+def test_pandas_is_asked_for_only_where_it_is_needed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("songs.arff").write_text(DENSE)
+    plain_import = builtins.__import__
+
+    def import_all_but_pandas(name: str, scope: Any = None, *others: Any) -> Any:
+        if name == "pandas" and (scope or {}).get("__name__", "").startswith("pyboomer"):
+            raise ImportError(name)
+        return plain_import(name, scope, *others)
+
+    monkeypatch.setattr(builtins, "__import__", import_all_but_pandas)
+    assert run("train", "digits7", "-o", "model.json", *QUICK).code == 0
+    assert run("predict", "model.json", "digits7", "-o", "out.csv").code == 0
+    for arguments in (["train", "songs.csv", "--labels", "is_*"], ["train", "songs.arff"]):
+        outcome = run(*arguments, "-o", "model.json")
+        assert fails_in_one_line(outcome)
+        assert "need pandas: pip install 'pyboomer[pandas]'" in outcome.err
+
+
+def test_a_missing_label_is_unknown_in_training_and_named_with_its_row_elsewhere(run: Run, frame: pd.DataFrame) -> None:
+    frame["is_loud"] = frame["is_loud"].where(frame.index != 4)
+    frame.to_csv("songs.csv", index=False)
+    assert run("train", "songs.csv", "-o", "m.json", "--labels", "is_*", *QUICK).code == 0
+    table, labels = frame[["tempo", "style"]], frame[["is_fast", "is_loud"]]
+    expected = BoomerClassifier(n_rules=10, random_state=1, categorical_features=[1]).fit(table, labels)
+    assert load_model("m.json").rules_ == expected.rules_
+    outcome = run("evaluate", "songs.csv", "--labels", "is_*")
+    assert fails_in_one_line(outcome)
+    assert "label 'is_loud' is missing in row 5" in outcome.err
+    frame["is_loud"] = frame["is_loud"].replace(1, 2)
+    frame.to_csv("songs.csv", index=False)
+    assert "label 'is_loud' is 2.0 in row" in run("train", "songs.csv", "-o", "m.json", "--labels", "is_*").err
+
+
+def test_an_interrupted_training_saves_the_rules_learned(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyboomer.engine.booster import Booster
+
+    learn = Booster.learn
+
+    def learn_some(self: Booster, count: int) -> None:
+        if self.n_rules > 3:
+            raise KeyboardInterrupt
+        learn(self, count)
+
+    monkeypatch.setattr(Booster, "learn", learn_some)
+    outcome = run("train", "digits7", "-o", "model.json", "--n-rules", "100")
+    model = load_model("model.json")
+    assert 3 < len(model.rules_) < 100
+    assert model.label_names_ == tuple("abcdefg")
+    message = f"boomer: interrupted: the {len(model.rules_)} rules learned so far are saved in model.json\n"
+    assert outcome == (130, "", message)
+
+
+def test_an_interrupt_elsewhere_is_told_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyboomer.cli.commands.read_examples", interrupt)
+    assert run("train", "digits7", "-o", "model.json") == (130, "", "boomer: interrupted\n")
+
+
+def test_a_defect_is_told_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyboomer.cli.commands.read_examples", lambda *_, **__: 1 / 0)
+    outcome = run("train", "digits7", "-o", "model.json")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == "boomer: error: unexpected ZeroDivisionError: division by zero; please report this\n"
+
+
+def test_a_closed_pipe_ends_quietly() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "-c", "from pyboomer.cli import main; raise SystemExit(main(['datasets']))"]
+        ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_a_progress_bar_is_shown_in_a_terminal_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("evaluate", "digits7", "--folds", "2", *QUICK).err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert "Folds" in run("evaluate", "digits7", "--folds", "2", *QUICK).err
+    assert "Learning" in run("evaluate", "digits7", *QUICK).err
+    assert run("evaluate", "digits7", "--quiet", *QUICK).err == ""
+
+
+def test_training_may_stop_early(run: Run) -> None:
+    options = ("--early-stopping", "--n-iter-no-change", "10", "--scoring", "accuracy", "--learning-rate", "1")
+    assert run("train", "digits7", "-o", "model.json", *options, "--random-state", "1").code == 0
+    assert len(load_model("model.json").rules_) < 1000
+    assert "up to 2,000 rules" in run("evaluate", "digits7", *options).out
+    assert fails_in_one_line(run("train", "digits7", "-o", "model.json", "--scoring", "hammer"))
+
+
+def test_a_model_is_exported_as_a_python_file(run: Run) -> None:
+    run("train", "digits7", "-o", "model.json", *QUICK)
+    assert run("export", "model.json", "-o", "model.py") == (0, "Wrote model.py\n", "")
+    assert Path("model.py").read_text(encoding="utf-8") == load_model("model.json").to_python()
+    for output in ("model.txt", "model"):
+        outcome = run("export", "model.json", "-o", output)
+        assert fails_in_one_line(outcome)
+        assert "must end in .onnx or .py" in outcome.err
+
+
+def test_a_model_is_exported_as_onnx(run: Run) -> None:
+    onnx = pytest.importorskip("onnx")
+    run("train", "digits7", "-o", "model.json", *QUICK)
+    assert run("export", "model.json", "-o", "model.onnx").code == 0
+    onnx.checker.check_model(onnx.load("model.onnx"))
+
+
+def test_a_model_of_numbers_predicts_numbers(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("songs.csv", index=False)
+    model = BoomerRegressor(n_rules=5, random_state=1).fit(frame[["tempo"]], frame[["is_fast"]] * 2.5)
+    model.save("model.json")
+    lines = run("predict", "model.json", "songs.csv").out.splitlines()
+    assert lines[0] == "is_fast"
+    np.testing.assert_allclose([float(line) for line in lines[1:]], model.predict(frame[["tempo"]])[:, 0], rtol=1e-5)
+    assert "is_fast" in run("rules", "model.json").out
+    for arguments in (
+        ["predict", "model.json", "songs.csv", "--proba"],
+        ["evaluate", "songs.csv", "--model", "model.json"],
+    ):
+        outcome = run(*arguments)
+        assert fails_in_one_line(outcome)
+        assert "predicts numbers" in outcome.err
+
+
+def test_classes_of_one_column_are_predicted_as_such(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("songs.csv", index=False)
+    BoomerClassifier(n_rules=5, random_state=1).fit(frame[["tempo"]], frame["style"]).save("model.json")
+    lines = run("predict", "model.json", "songs.csv").out.splitlines()
+    assert lines[0] == "class"
+    assert set(lines[1:]) <= {"jazz", "rock"}
+    assert run("predict", "model.json", "songs.csv", "--proba").out.startswith("jazz,rock\n")
+    assert run("predict", "model.json", "songs.csv", "--scores").out.startswith("rock\n")
+    assert fails_in_one_line(run("evaluate", "songs.csv", "--model", "model.json"))
+
+
+def test_the_module_is_the_command() -> None:
+    for arguments, code in (["--version"], 0), (["rules", "nowhere.json"], 2):
+        ended = subprocess.run([sys.executable, "-m", "pyboomer", *arguments], capture_output=True, check=False)
+        assert ended.returncode == code

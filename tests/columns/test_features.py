@@ -1,0 +1,201 @@
+"""Columns are sorted without losing anything; sparse data is learned from as its dense copy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from pyboomer import BoomerClassifier
+from pyboomer.columns.categories import encode, encode_values, find_categories
+from pyboomer.columns.features import sort_columns
+
+Array = NDArray[np.float64]
+
+FORMATS = [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix]
+
+
+def random_matrix(rng: np.random.Generator, n: int, n_features: int, values: Any, filled: float = 0.5) -> Array:
+    X = rng.choice(values, size=(n, n_features))
+    X[rng.random(X.shape) >= filled] = 0.0
+    return X
+
+
+def store_zeros(X: Array, rng: np.random.Generator) -> sp.csc_array:
+    """A sparse copy of X that stores some of its zeros, as files often do."""
+    stored = (X != 0) | (rng.random(X.shape) < 0.3)
+    rows, columns = np.nonzero(stored)
+    return sp.csc_array((X[rows, columns], (rows, columns)), shape=X.shape)
+
+
+def rebuild(columns: Any, n: int) -> Array:
+    """X again, from its sorted columns."""
+    X = np.tile(columns.fill, (n, 1))
+    for f in range(X.shape[1]):
+        entries = slice(columns.start[f], columns.start[f + 1])
+        X[columns.example[entries], f] = columns.value[entries]
+    return X
+
+
+matrices = st.builds(
+    lambda seed, n, n_features, values: random_matrix(np.random.default_rng(seed), n, n_features, values),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 12),
+    st.integers(1, 5),
+    st.sampled_from([(1.0, 2.0), (-3.0, 0.5, np.nan), (np.nan,), tuple(np.linspace(-1, 1, 50)), (-0.0, 1e308, 5e-324)]),
+)
+
+
+@pytest.mark.parametrize("form", [np.asarray, *FORMATS])
+@given(X=matrices)
+def test_sorted_columns_hold_every_value_in_ascending_order(form: Any, X: Array) -> None:
+    columns = sort_columns(form(X), {})
+    np.testing.assert_array_equal(rebuild(columns, len(X)), X)
+    for f in range(X.shape[1]):
+        values = columns.value[columns.start[f] : columns.start[f + 1]]
+        present = values[: columns.present[f]]
+        assert (np.diff(present) >= 0).all()
+        assert not np.isnan(present).any()
+        assert np.isnan(values[columns.present[f] :]).all()
+
+
+@given(X=matrices)
+def test_sorting_leaves_x_as_it_was(X: Array) -> None:
+    before, sparse = X.copy(), sp.csc_array(X)
+    stored = sparse.data.copy()
+    categories = find_categories(X, np.ones(X.shape[1], dtype=bool))
+    sort_columns(encode(X, categories), categories)
+    sort_columns(sparse, categories)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(sparse.data, stored)
+
+
+@given(X=matrices)
+def test_categories_are_the_distinct_values_and_codes_their_positions(X: Array) -> None:
+    nominal = np.ones(X.shape[1], dtype=bool)
+    categories = find_categories(X, nominal)
+    assert categories == find_categories(sp.csc_array(X), nominal)
+    codes = encode(X, categories)
+    for f, values in categories.items():
+        assert list(values) == sorted(set(X[~np.isnan(X[:, f]), f].tolist()))
+        for x, code in zip(X[:, f], codes[:, f], strict=True):
+            assert np.isnan(code) if np.isnan(x) else values[int(code)] == x
+    columns = sort_columns(sp.csc_array(X), categories)
+    np.testing.assert_array_equal(rebuild(columns, len(X)), codes)
+
+
+def test_an_unseen_category_has_a_code_of_its_own_and_a_missing_one_none() -> None:
+    codes = encode_values(np.array([2.0, 3.0, -1.0, np.nan, 9.0]), np.array([-1.0, 2.0]))
+    np.testing.assert_array_equal(codes, [1.0, 2.0, 0.0, np.nan, 2.0])
+    np.testing.assert_array_equal(encode_values(np.array([1.0, np.nan]), np.array([])), [0.0, np.nan])
+
+
+def test_zeros_that_are_no_known_category_stay_unseen() -> None:
+    # Every training example stores a value of the feature; a later zero is a category nobody has seen.
+    full = sp.csc_array(np.array([[1.0], [2.0]]))
+    assert find_categories(full, np.array([True])) == {0: (1, 2)}
+    clf = BoomerClassifier(n_rules=3, categorical_features=[0], bootstrap=False)
+    clf.fit(sp.csr_array(np.array([[1.0], [2.0]] * 5)), np.array([[1], [0]] * 5))
+    zero = np.zeros((1, 1))
+    np.testing.assert_array_equal(clf.decision_function(sp.csr_array(zero)), clf.decision_function(zero))
+
+
+# --- Sparse data ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", ["exact", "bound"])
+@pytest.mark.parametrize(
+    "values",
+    [(1.0, 2.0, 5.0), (-2.0, -0.5, 1.0, 3.0), (-1.0, -2.0), (np.nan, 1.0, -1.0)],
+    ids=["positive", "mixed signs", "negative", "missing"],
+)
+@pytest.mark.parametrize("nominal", [(), (0, 2, 3), tuple(range(6))], ids=["numeric", "mixed", "nominal"])
+def test_rules_of_a_sparse_matrix_are_those_of_its_dense_copy(
+    learn: Callable[..., Any],
+    assert_same_rules: Callable[..., None],
+    variant: dict[str, Any],
+    nominal: tuple[int, ...],
+    values: tuple[float, ...],
+    search: str,
+) -> None:
+    rng = np.random.default_rng(1)
+    X = random_matrix(rng, 80, 6, values, filled=0.35)
+    X[:, 4] = rng.choice(values, size=80)  # a column without zeros
+    X[:, 5] = 0.0  # and one without anything else
+    signal = np.nan_to_num(X) @ rng.normal(size=(6, 3)) + rng.normal(size=(80, 3))
+    Y = np.where(signal > 0.2, 1.0, -1.0)
+    options = {"nominal": nominal, "search": search, **variant}
+    expected = learn(X, Y, **options)
+    assert_same_rules(learn(sp.csr_array(X), Y, **options), expected)
+    assert_same_rules(learn(store_zeros(X, rng), Y, **options), expected)
+
+
+@settings(max_examples=40)
+@given(X=matrices, seed=st.integers(0, 1000))
+def test_rules_of_any_small_sparse_matrix_are_those_of_its_dense_copy(
+    learn: Callable[..., Any], assert_same_rules: Callable[..., None], variant: dict[str, Any], X: Array, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    # uneven weights keep gains from cancelling to zero, where rounding alone would decide
+    Y, weight = rng.choice([-1.0, 1.0], size=(len(X), 3)), rng.uniform(0.5, 1.5, size=len(X))
+    options = {
+        "n_rules": 4,
+        "sample_weight": weight,
+        "nominal": np.flatnonzero(rng.random(X.shape[1]) < 0.5),
+        **variant,
+    }
+    assert_same_rules(learn(store_zeros(X, rng), Y, **options), learn(X, Y, **options))
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.__name__)
+def test_the_classifier_takes_every_sparse_format(form: Any) -> None:
+    rng = np.random.default_rng(2)
+    X = random_matrix(rng, 60, 5, (-1.0, 1.0, 2.0))
+    Y = (X[:, :2] + rng.normal(size=(60, 2)) > 0).astype(int)
+    options = {"n_rules": 10, "categorical_features": [1], "random_state": 1}
+    dense = BoomerClassifier(**options).fit(X, Y)
+    sparse = BoomerClassifier(**options).fit(form(X), Y)
+    assert [str(rule) for rule in sparse.rules_] == [str(rule) for rule in dense.rules_]
+    np.testing.assert_allclose(sparse.decision_function(form(X)), dense.decision_function(X), rtol=1e-9)
+    np.testing.assert_array_equal(sparse.decision_function(X), sparse.decision_function(form(X)))
+
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=False, width=64),
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1.7e308, -1.7e308, float("nan")]),
+    st.integers(-3, 3).map(float),
+)
+
+
+@given(st.integers(1, 40).flatmap(lambda n: hnp.arrays(np.float64, (n, 2), elements=NUMBERS)))
+@settings(max_examples=200)
+def test_columns_are_sorted_as_numpy_sorts_them(X: Any) -> None:
+    n = len(X)
+    columns = sort_columns(X, {})
+    for f in range(2):
+        own = slice(f * n, (f + 1) * n)
+        order = np.argsort(X[:, f], kind="stable")
+        np.testing.assert_array_equal(columns.example[own], order)
+        np.testing.assert_array_equal(columns.value[own], X[order, f])
+        np.testing.assert_array_equal(columns.position[f][order], np.arange(n))
+        assert columns.present[f] == n - np.isnan(X[:, f]).sum()
+
+
+@pytest.mark.parametrize("n", [10, 300])
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_sparse_columns_are_sorted_as_numpy_sorts_them(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.choice([0.0, 0.0, 1.0, -1.0, 2.5, np.nan], size=(n, 3))
+    columns = sort_columns(sp.csr_array(X), {})
+    for f in range(3):
+        own = slice(columns.start[f], columns.start[f + 1])
+        stored = np.flatnonzero(X[:, f] != 0)
+        order = stored[np.argsort(X[stored, f], kind="stable")]
+        np.testing.assert_array_equal(columns.example[own], order)
+        np.testing.assert_array_equal(columns.value[own], X[order, f])

@@ -1,0 +1,133 @@
+"""Printed thresholds are short, and make the same rules of the training examples as the exact ones."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyboomer import BoomerClassifier, Condition, Rule
+from pyboomer.columns.rounding import count_digits
+from pyboomer.datasets import load_dataset
+from pyboomer.editing import compact, insert_rule, replace_rules
+from pyboomer.export.modelfile import load_model
+from pyboomer.predicting.scores import find_covered
+from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.text import FEWEST_DIGITS, format_threshold
+
+
+@pytest.mark.parametrize(
+    ("threshold", "below", "above", "text"),
+    [
+        (0.5, 0, 1, "0.5"),
+        (15.5, 15, 16, "15.5"),
+        (0.4170220047, 0.3, 0.5, "0.417"),
+        (0.4170220047, 0.417021, 0.417023, "0.417022"),
+        (1234567.25, 0, 2e6, "1234567"),
+        (12345.5, 12345, 12346, "12345.5"),
+        (1e-9, 0, 1, "1e-09"),
+        (1.0, 1.0, np.nextafter(1.0, 2), "1"),
+        (np.nextafter(1.0, 2), np.nextafter(1.0, 2), 2, "1.0000000000000002"),
+    ],
+)
+def test_as_few_digits_as_stay_in_the_gap(threshold: float, below: float, above: float, text: str) -> None:
+    assert format_threshold(threshold, count_digits(threshold, below, above)) == text
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=3, unique=True))
+def test_any_threshold_can_be_printed(values: list[float]) -> None:
+    below, *_, above = sorted(values)
+    threshold = below / 2 + above / 2
+    threshold = threshold if below <= threshold < above else below
+    assert below <= float(format_threshold(threshold, count_digits(threshold, below, above))) < above
+
+
+def read_again(rules: RuleEnsemble) -> RuleEnsemble:
+    """The rules as they are read from what is printed of them."""
+    again = rules[:0]
+    for rule in rules:
+        again = insert_rule(again, Rule.parse(rule.to_text(max_labels=None)))
+    return again
+
+
+def assert_same_coverage(clf: BoomerClassifier, X: Any) -> None:
+    printed, exact = (find_covered(rules, clf._read_table(X)) for rules in (read_again(clf.rules_), clf.rules_))
+    for t, (a, b) in enumerate(zip(printed, exact, strict=True)):
+        assert a.tolist() == b.tolist(), clf.rules_[t].to_text()
+
+
+def make_data(seed: int = 0, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [
+            rng.random(n),
+            1e6 + rng.random(n),  # the first seven digits are the same
+            rng.integers(0, 3, n),
+            np.where(rng.random(n) < 0.3, np.nan, rng.standard_normal(n) * 1e-12),
+            rng.choice(np.nextafter(1.0, [0.0, 1.0, 2.0]), n),  # nothing is closer than these
+            rng.standard_normal(n) * 1e200,
+        ]
+    )
+    Y = np.column_stack([X[:, 0] > 0.5, X[:, 1] > 1e6 + 0.4, X[:, 4] > 1, X[:, 5] > 0]).astype(int)
+    return X, (Y + (rng.random(Y.shape) < 0.2)) % 2
+
+
+@pytest.mark.parametrize("options", [{}, {"max_bins": 20}, {"categorical_features": [2]}, {"head": "single"}])
+def test_printed_rules_cover_the_same_examples(options: dict[str, Any]) -> None:
+    X, Y = make_data()
+    clf = BoomerClassifier(n_rules=150, random_state=1, max_conditions=5, **options).fit(X, Y)
+    assert_same_coverage(clf, X)
+
+
+def test_printed_rules_of_sparse_data_cover_the_same_examples() -> None:
+    X, Y = make_data()
+    X[np.random.default_rng(1).random(X.shape) < 0.6] = 0
+    clf = BoomerClassifier(n_rules=100, random_state=1).fit(sp.csr_array(X), Y)
+    assert_same_coverage(clf, sp.csr_array(X))
+
+
+def test_digits_stay_few() -> None:
+    digits = load_dataset("digits7")
+    clf = BoomerClassifier(n_rules=100, random_state=1).fit(digits.X + np.pi, digits.Y)
+    counts = np.bincount(clf.rules_.condition_digits)
+    assert counts[FEWEST_DIGITS] > 0.9 * counts.sum()
+    assert len(counts) <= 8
+
+
+def test_digits_are_those_of_all_data_learned_from(tmp_path: Any) -> None:
+    X, Y = make_data()
+    clf = BoomerClassifier(n_rules=30, random_state=1, warm_start=True).fit(X[:50], Y[:50])
+    clf.set_params(n_rules=60).fit(X, Y)
+    assert_same_coverage(clf, X)
+    clf.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(loaded.rules_.condition_digits, clf.rules_.condition_digits)
+    assert str(loaded.rules_) == str(clf.rules_)
+
+
+def test_rules_without_digits_are_printed_in_full() -> None:
+    X, Y = make_data()
+    content = BoomerClassifier(n_rules=20, random_state=1).fit(X, Y).rules_.to_dict()
+    del content["condition_digits"]
+    rules = RuleEnsemble.from_dict(content)
+    thresholds = {float(c.value) for rule in rules for c in rule.body}
+    assert thresholds >= {float(c.value) for rule in read_again(rules) for c in rule.body}
+
+
+def test_a_tightened_condition_keeps_its_own_digits() -> None:
+    coarse, fine = Condition(0, "<=", 5.0, "x", digits=4), Condition(0, "<=", 3.123456789, "x", digits=10)
+    rule = Rule((coarse, fine), (0,), (1.0,), ("y",))
+    clf = BoomerClassifier(n_rules=2).fit([[1.0], [4.0]], [[0, 1], [1, 0]])
+    rules = RuleEnsemble.from_rules([rule], clf.rules_.feature_names, clf.rules_.label_names)
+    assert compact(replace_rules(clf, rules)).rules_[0].body_text() == "x0 <= 3.123456789"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog"])
+def test_printed_rules_of_benchmark_data_cover_the_same_examples(name: str, benchmark_data: Any) -> None:
+    data = benchmark_data(name)
+    nominal = list(data.nominal_features)
+    clf = BoomerClassifier(n_rules=200, random_state=1, categorical_features=nominal).fit(data.X, data.Y)
+    assert_same_coverage(clf, data.X)
