@@ -16,12 +16,13 @@ from pyboomer.compiling.kernel import kernel
 
 # The package's own steps, private as they are: others would sum in another order, and rules could not be compared.
 from pyboomer.engine.boosting import Chunk, _cover_all, _draw_sample
-from pyboomer.engine.heads import NOISE, TIE, fit_head
+from pyboomer.engine.heads import fit_head
 from pyboomer.engine.rating import Settings, Workspace, make_workspace
 from pyboomer.engine.refinement import _narrow_dense, _narrow_sparse, grow, refine_rule, sum_sampled, sum_weights
 from pyboomer.engine.sampling import Strata, fill_with_draw
 from pyboomer.engine.statistics import OUTER_GRADIENT, Truth, add_scores_to_rows, pad, update_statistics
 from pyboomer.engine.sweeping import sweep_column
+from pyboomer.rules.precision import NOISE, TIE
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int32]

@@ -20,7 +20,7 @@ from varied import (
 )
 
 from pyboomer import BoomerClassifier
-from pyboomer.columns.features import AT_MOST, sort_columns
+from pyboomer.columns.features import sort_columns
 from pyboomer.data.tables import read_training_table
 from pyboomer.datasets import load_dataset
 from pyboomer.engine.booster import Booster
@@ -29,6 +29,7 @@ from pyboomer.engine.statistics import OUTER_GRADIENT
 from pyboomer.losses.loss import find_loss
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.operators import AT_MOST
 
 MakeBooster = Callable[..., Booster]
 

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelForm, Labels, read_labels
 from pyboomer.data.stratification import group_examples, hold_out
@@ -36,8 +37,6 @@ from pyboomer.predicting.decoding import (
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
-
-Array = NDArray[np.float64]
 
 
 class BoomerClassifier(ClassifierMixin, RuleEstimator):

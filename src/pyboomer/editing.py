@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples, read_examples
 from pyboomer.engine.booster import make_truth
 from pyboomer.engine.heads import fit_head
@@ -36,7 +37,6 @@ from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import Category, Condition, Rule, RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
 
-Array = NDArray[np.float64]
 Model = TypeVar("Model", bound=RuleEstimator)
 
 # --- Inserting and replacing ------------------------------------------------------------------------------------------

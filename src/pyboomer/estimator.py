@@ -22,7 +22,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import pyboomer
-from pyboomer.columns.categories import Matrix
+from pyboomer.arrays import Array, Matrix
 from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.data.labels import Labels
 from pyboomer.data.tables import Table, read_table, read_training_table, refuse_lazy, refuse_new_categories
@@ -36,8 +36,6 @@ from pyboomer.losses.loss import Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
-
-Array = NDArray[np.float64]
 
 LARGEST_SEED = np.iinfo(np.int32).max
 

@@ -13,12 +13,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.engine.heads import FLOOR, NOISE, TIE
+from pyboomer.arrays import Array
 from pyboomer.engine.sampling import NO_STRATA, Strata, draw_examples, draw_features, draw_labels
-from pyboomer.engine.sweeping import midpoint
 from pyboomer.losses.loss import Loss, dense_hessians
+from pyboomer.rules.precision import FLOOR, NOISE, TIE, midpoint
 
-Array = NDArray[np.float64]
 Condition = tuple[int, str, float]  # feature, operator, value
 
 

@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples
 from pyboomer.data.stratification import group_examples, hold_out
 from pyboomer.data.targets import TargetForm, Targets, read_targets
@@ -20,8 +21,6 @@ from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
-
-Array = NDArray[np.float64]
 
 
 class BoomerRegressor(RegressorMixin, RuleEstimator):

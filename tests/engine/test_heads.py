@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from pyboomer.engine.heads import FLOOR, bound_gain
+from pyboomer.engine.heads import bound_gain
 from pyboomer.engine.heads import fit_head as _fit_head
 from pyboomer.engine.heads import solve_matrix_free as _solve_matrix_free
 from pyboomer.engine.statistics import (
@@ -23,6 +23,7 @@ from pyboomer.engine.statistics import (
     write_statistics,
 )
 from pyboomer.losses.loss import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
+from pyboomer.rules.precision import FLOOR
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyboomer.rules.ensemble import OPERATORS, Condition, Rule, RuleEnsemble
+from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+from pyboomer.rules.operators import OPERATORS
 
 FEATURES = ("at1", "at7", "weather")
 WEATHER = ("sunny", "rain", "fog")

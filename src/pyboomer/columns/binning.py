@@ -14,12 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.columns.categories import Categories, Matrix
-from pyboomer.columns.features import ABOVE, MISSING, Array, Columns
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.categories import Categories
+from pyboomer.columns.features import MISSING, Columns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, load, splat
-from pyboomer.engine.sweeping import midpoint
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.operators import ABOVE
+from pyboomer.rules.precision import midpoint
 
 FROM = 50_000  # examples; with fewer, max_bins="auto" considers all values
 LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values

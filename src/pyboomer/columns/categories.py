@@ -12,10 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array, Matrix
 from pyboomer.compiling.kernel import kernel
 
-Array = NDArray[np.float64]
-Matrix = Any  # a dense array or one of scipy's sparse matrices, which have no types to name
 Categories = Mapping[int, tuple[Any, ...]]
 
 

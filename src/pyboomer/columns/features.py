@@ -16,13 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.columns.categories import Categories, Matrix, count_below, encode_stored, find_fill
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.categories import Categories, count_below, encode_stored, find_fill
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import count_trailing_zeros
+from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL, UNEQUAL
 
-Array = NDArray[np.float64]
-
-AT_MOST, ABOVE, EQUAL, UNEQUAL = range(4)  # codes of the operators <=, >, ==, !=
 SHORT = 64  # entries of a sparse column that are sorted by insertion
 MISSING = 255  # the bin number of a missing value
 NONE = np.uint64(0)  # where to begin counting: an index that may be negative costs a comparison each time it is used

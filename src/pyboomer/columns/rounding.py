@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.columns.categories import Matrix, count_below
-from pyboomer.columns.features import ABOVE, MISSING, Columns
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.categories import count_below
+from pyboomer.columns.features import MISSING, Columns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.operators import ABOVE
 from pyboomer.rules.text import FEWEST_DIGITS, format_threshold
-
-Array = NDArray[np.float64]
 
 MOST_DIGITS = 17  # enough for any float64
 BLOCK = 256  # examples that stay in the cache while all features are looked at

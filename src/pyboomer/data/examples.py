@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from pyboomer.columns.categories import Matrix
+from pyboomer.arrays import Array, Matrix
 from pyboomer.data.labels import Labels, check_names
 from pyboomer.data.targets import Targets
-
-Array = NDArray[np.float64]
-
 
 LARGEST = 1e100  # sum of weights: squares of it can still be added up
 

@@ -13,9 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Vectors
 from pyboomer.rules.ensemble import is_missing
-
-Vectors = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from pyboomer.columns.categories import Categories, Matrix, encode, find_categories
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.categories import Categories, encode, find_categories
 from pyboomer.rules.ensemble import is_missing
-
-Array = NDArray[np.float64]
 
 # kinds of dtypes in a DataFrame
 NUMBERS, CATEGORIES, LEVELS, OBJECTS, OTHERS = "numbers", "categories", "levels", "objects", "others"

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.data.labels import check_names, default_names, narrow_objects
-
-Array = NDArray[np.float64]
 
 LARGEST = 1e100  # in size: squares of it can still be added up
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.columns.categories import Categories
 from pyboomer.columns.features import Columns
 from pyboomer.compiling.simd import LANES, make_zeros
@@ -34,7 +35,6 @@ from pyboomer.engine.statistics import (
 from pyboomer.losses.loss import Loss
 from pyboomer.rules.ensemble import RuleEnsemble
 
-Array = NDArray[np.float64]
 LARGEST = np.iinfo(np.int64).max
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
 NO_FEATURES = np.empty(0, dtype=np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 from numba import config, njit
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.columns.features import NONE, Columns, cover_rows, is_sparse, narrow_rows
 from pyboomer.compiling.kernel import kernel
 from pyboomer.engine.heads import fit_head
@@ -25,8 +26,6 @@ from pyboomer.engine.statistics import (
     take_labels,
     update_statistics,
 )
-
-Array = NDArray[np.float64]
 
 
 class Chunk(NamedTuple):

@@ -23,15 +23,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, load, splat, store, total, where_above
 from pyboomer.engine.statistics import CACHE, DENSE, DIAGONAL, OUTER, Rows, pad, sum_hessians, sum_label, sum_rows
+from pyboomer.rules.precision import FLOOR, TIE
 
-Array = NDArray[np.float64]
-
-TIE = 1e-10  # of two gains, one is larger only if it is by this relative margin
-NOISE = 1e-15  # a gain that is not above it, per unit of weight, is rounding: no gain
-FLOOR = 1e-6  # a denominator or pivot not above it is degenerate: that label gets score 0 and gain 0
 CONJUGATE_GRADIENTS_FROM = 17  # labels; below, forming and eliminating the K x K system is faster
 TOLERANCE = 1e-11  # of the residual of conjugate gradients, relative to the right-hand side
 

@@ -12,10 +12,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, larger, largest, load, splat, store, total, where_above
 from pyboomer.engine.heads import (
-    FLOOR,
     bound_from_q,
     bound_gain,
     choose_labels,
@@ -26,8 +26,7 @@ from pyboomer.engine.heads import (
     unpack,
 )
 from pyboomer.engine.statistics import DENSE, OUTER, add_rows, count_columns, pad
-
-Array = NDArray[np.float64]
+from pyboomer.rules.precision import FLOOR
 
 ROUNDING = 1e-9  # what the error of a sum stays below, relative to its largest part
 

@@ -8,15 +8,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.columns.features import NONE, Columns, is_sparse, meets, narrow_rows
 from pyboomer.compiling.kernel import kernel
-from pyboomer.engine.heads import NOISE
 from pyboomer.engine.rating import RATE_EXACT, RATE_SINGLE, Settings, Workspace, add_example, choose_head, is_partial
 from pyboomer.engine.sampling import fill_with_draw
 from pyboomer.engine.statistics import sum_rows
 from pyboomer.engine.sweeping import sum_bins, sweep_bins, sweep_column
-
-Array = NDArray[np.float64]
+from pyboomer.rules.precision import NOISE
 
 BINS_FROM = 512  # covered examples; fewer are swept one by one, as without bins
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import (
     LANES,
@@ -40,10 +41,6 @@ from pyboomer.compiling.simd import (
     where_above,
 )
 from pyboomer.losses.loss import Loss, example_wise_logistic, label_wise_logistic, squared_error
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.uint32]
-Signs = NDArray[np.int8]
 
 DIAGONAL, OUTER_GRADIENT, OUTER, DENSE = range(4)
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them

@@ -11,10 +11,10 @@ never decides between equals.
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.columns.features import AT_MOST, EQUAL, MISSING, NONE, Columns, collect_column
+from pyboomer.arrays import Array
+from pyboomer.columns.features import MISSING, NONE, Columns, collect_column
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, load, prefetch, store
-from pyboomer.engine.heads import TIE
 from pyboomer.engine.rating import (
     RATE_BOUND,
     RATE_SINGLE,
@@ -27,17 +27,12 @@ from pyboomer.engine.rating import (
     rate_one_label,
     turn_into_bounds,
 )
-
-Array = NDArray[np.float64]
+from pyboomer.rules.operators import AT_MOST, EQUAL
+from pyboomer.rules.precision import TIE
+from pyboomer.rules.precision import midpoint as midpoint_in_python
 
 BLOCK = 128  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
-
-
-@kernel
-def midpoint(a: float, b: float) -> float:
-    """The threshold between two adjacent values a < b: at least a and below b, in floating point too."""
-    middle = a / 2 + b / 2
-    return middle if a <= middle < b else a
+midpoint = kernel(midpoint_in_python)
 
 
 @kernel(forceinline=True)

@@ -14,14 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.columns.categories import Matrix, encode, find_fill
-from pyboomer.columns.features import ABOVE, EQUAL
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.categories import encode, find_fill
 from pyboomer.explore.outcome import Decide
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import Category, RuleEnsemble
+from pyboomer.rules.operators import ABOVE, EQUAL
 from pyboomer.rules.text import format_threshold
 
-Array = NDArray[np.float64]
 Vector = NDArray[np.uint8]
 
 BATCH = 64  # changes that are tried at once, the smallest first

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.arrays import Array
 from pyboomer.explore.measure import is_classifier, make_measure, read_judged
 from pyboomer.rules.ensemble import import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
-Array = NDArray[np.float64]
 
 TRAIN, TEST = "train", "held out"
 POINTS = 60  # of a curve, by default; denser where there are few rules

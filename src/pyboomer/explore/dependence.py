@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pyboomer.arrays import Array
 from pyboomer.rules.ensemble import RuleEnsemble, import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

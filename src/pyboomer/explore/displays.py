@@ -11,16 +11,14 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.explore.curves import TEST, TRAIN, TrainingCurve, training_curve
 from pyboomer.explore.dependence import LabelDependence, label_dependence
 from pyboomer.explore.explanation import Explanation
 from pyboomer.explore.importance import FeatureImportance, feature_importance, permutation_importance
 from pyboomer.rules.names import find_all
 from pyboomer.rules.text import AGAINST, FOR, format_count, format_score
-
-Array = NDArray[np.float64]
 
 TOP_FEATURES = 20
 TOP_LABELS = 30

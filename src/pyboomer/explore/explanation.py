@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.explore.change import Change, find_change, list_demands, read_rows
 from pyboomer.explore.outcome import describe_outcome, make_decide, name_classes
 from pyboomer.explore.runnerup import RunnerUp, find_runner_up
@@ -31,7 +32,6 @@ from pyboomer.rules.text import (
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
-Array = NDArray[np.float64]
 Vector = NDArray[np.uint8]
 
 SHOWN = 5  # rules in a text

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.columns.categories import Matrix
+from pyboomer.arrays import Array, Matrix
 from pyboomer.explore.measure import find_label_errors, make_measure, read_judged
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, import_pandas
@@ -30,7 +30,6 @@ from pyboomer.rules.ensemble import RuleEnsemble, import_pandas
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
-Array = NDArray[np.float64]
 
 OVERALL = "(overall)"  # the name of a column: in brackets, so that it is not taken for a label
 SPREAD = "(spread)"

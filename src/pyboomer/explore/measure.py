@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples, read_examples
 from pyboomer.explore.outcome import make_decide
 from pyboomer.learning.stopping import Stage
@@ -17,8 +18,6 @@ from pyboomer.metrics import METRICS
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
-
-Array = NDArray[np.float64]
 
 
 class Measure(NamedTuple):

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
+
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
 
-Array = NDArray[np.float64]
 Vector = NDArray[np.uint8]
 Decide = Callable[[Array], Vector]  # from (N, K) scores to (N, K) labels
 

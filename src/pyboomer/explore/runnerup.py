@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from pyboomer.arrays import Array
 from pyboomer.losses.loss import find_loss
 from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities
 
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
 
-Array = NDArray[np.float64]
 Vector = NDArray[np.uint8]
 
 

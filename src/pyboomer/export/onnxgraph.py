@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pyboomer
-from pyboomer.engine.heads import TIE
+from pyboomer.arrays import Array
 from pyboomer.export.scorer import find_decoding, has_plain_odds
 from pyboomer.losses.loss import find_loss
 from pyboomer.predicting.decoding import CERTAIN
-from pyboomer.rules.ensemble import FIRST_NOMINAL_OPERATOR, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.operators import EQUAL as FIRST_NOMINAL
+from pyboomer.rules.precision import TIE
 
 try:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
@@ -27,7 +29,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
-Array = NDArray[np.float64]
 
 ML = "ai.onnx.ml"
 OPSETS = {"": 21, ML: 5}  # the first with TreeEnsemble; ONNX Runtime can run them since version 1.21
@@ -226,7 +227,7 @@ def _add_trees(
     onward = node + 1
     onward[is_last] = n_nodes + np.arange(n_trees)  # a leaf
     swapped = rules.condition_operators % 2 == 1
-    nominal = rules.condition_operators >= FIRST_NOMINAL_OPERATOR
+    nominal = rules.condition_operators >= FIRST_NOMINAL
     tree = np.repeat(np.arange(n_trees), np.diff(rules.condition_offsets))
     integers: dict[str, NDArray[Any]] = {
         "tree_roots": rules.condition_offsets[:-1],
@@ -251,7 +252,7 @@ def _add_trees(
 def _list_splits(rules: RuleEnsemble, text: set[int]) -> Array:
     """What each condition compares with: a threshold, a category that is a number, or the code of one that is text."""
     splits = rules.condition_values.copy()
-    for c in np.flatnonzero(rules.condition_operators >= FIRST_NOMINAL_OPERATOR):
+    for c in np.flatnonzero(rules.condition_operators >= FIRST_NOMINAL):
         feature = int(rules.condition_features[c])
         if feature not in text:
             splits[c] = float(rules.categories[feature][int(splits[c])])

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples
 from pyboomer.losses.loss import Loss
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
-
-Array = NDArray[np.float64]
 
 EVERY = 10  # rules between two evaluations: a share of the time that is not felt
 

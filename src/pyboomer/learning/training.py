@@ -15,6 +15,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from pyboomer.arrays import Array
 from pyboomer.columns.binning import bin_columns, count_bins, separate_bins
 from pyboomer.columns.features import Columns, sort_columns
 from pyboomer.columns.rounding import round_thresholds
@@ -33,7 +34,6 @@ from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
-Array = NDArray[np.float64]
 
 COMPILING = "Compiling the learner, once; this takes up to a minute ..."
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar

@@ -20,10 +20,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-Array = NDArray[np.float64]
+from pyboomer.arrays import Array
+
 Weight = Array | float
 Residuals = Callable[[Array, Array], tuple[Array, Array]]
 

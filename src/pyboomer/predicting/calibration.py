@@ -11,13 +11,10 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
+from pyboomer.arrays import Array, Vectors
 from pyboomer.predicting.decoding import joint_probabilities
-
-Array = NDArray[np.float64]
-Vectors = NDArray[np.uint8]
 
 FOLDS = 5  # of the cross-fitting
 PRIOR = 2.0  # weight of all labels together: of 0.5, 1 and 2 the best on benchmark data, in log-loss and error alike

@@ -27,11 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from pyboomer.engine.heads import TIE
+from pyboomer.arrays import Array, Vectors
 from pyboomer.losses.loss import Loss, example_wise_logistic
+from pyboomer.rules.precision import TIE
 
-Array = NDArray[np.float64]
-Vectors = NDArray[np.uint8]
 Joint = Callable[[Array, Vectors], Array]
 
 BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array: 32 MB

@@ -13,13 +13,12 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.columns.categories import Matrix
-from pyboomer.columns.features import ABOVE, AT_MOST, EQUAL, Columns, cover_rows, store_columns
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.features import Columns, cover_rows, store_columns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, equal, load, splat
 from pyboomer.rules.ensemble import RuleEnsemble
-
-Array = NDArray[np.float64]
+from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 BLOCK = 64  # examples scored at once: a bit of a word for each
 PART = 4096  # examples of a compiled call: a thread's share of the work

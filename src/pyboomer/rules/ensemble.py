@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyboomer.rules.layout import (
     DTYPES,
-    FIRST_NOMINAL_OPERATOR,
-    OPERATORS,
     OPTIONAL,
     PER_CONDITION,
     PER_RULE,
@@ -32,6 +30,7 @@ from pyboomer.rules.layout import (
     plain_names,
 )
 from pyboomer.rules.names import find_all
+from pyboomer.rules.operators import EQUAL, OPERATORS
 from pyboomer.rules.text import (
     SHOWN_RULES,
     describe_body,
@@ -77,7 +76,7 @@ class Condition:
     @property
     def is_nominal(self) -> bool:
         """Whether the condition tests a nominal feature."""
-        return OPERATORS.index(self.operator) >= FIRST_NOMINAL_OPERATOR
+        return OPERATORS.index(self.operator) >= EQUAL
 
     def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
         """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
@@ -406,7 +405,7 @@ class RuleEnsemble:
         own = (getattr(self, name)[conditions].tolist() for name in PER_CONDITION)
         body = []
         for feature, code, value, digits in zip(*own, strict=True):
-            shown = self.categories[feature][int(value)] if code >= FIRST_NOMINAL_OPERATOR else value
+            shown = self.categories[feature][int(value)] if code >= EQUAL else value
             levels = tuple(map(str, self.categories[feature])) if feature in self.ordinal else ()
             body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature], digits, levels))
         labels = tuple(self.head_labels[head].tolist())

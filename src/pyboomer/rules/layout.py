@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyboomer.rules.operators import EQUAL, OPERATORS
+
 if TYPE_CHECKING:
     from pyboomer.rules.ensemble import RuleEnsemble
 
-OPERATORS = ("<=", ">", "==", "!=")  # stored as codes 0..3; the last two test nominal features, the others all else
-FIRST_NOMINAL_OPERATOR = 2
 
 Category = str | int | float | bool
 
@@ -147,7 +147,7 @@ def check_nominal(e: "RuleEnsemble") -> None:
             raise ValueError(f"ordinal has feature {feature}, but categories[{feature}] are not strings")
     sizes = n_categories[e.condition_features]
     is_ordinal = np.isin(e.condition_features, e.ordinal) if e.ordinal else np.zeros(len(sizes), dtype=bool)
-    nominal = e.condition_operators >= FIRST_NOMINAL_OPERATOR
+    nominal = e.condition_operators >= EQUAL
     if (nominal != ((sizes >= 0) & ~is_ordinal)).any():
         raise ValueError("condition_operators must be == or != for nominal features, <= or > for all others")
     codes, sizes = e.condition_values[nominal | is_ordinal], sizes[nominal | is_ordinal]

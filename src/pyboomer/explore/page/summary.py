@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.columns.categories import Matrix, encode
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.categories import encode
 from pyboomer.data.examples import read_examples
 from pyboomer.data.labels import Labels
 from pyboomer.data.targets import Targets
@@ -23,8 +24,6 @@ from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding, find_kind
 from pyboomer.losses.loss import find_loss
 from pyboomer.rules.ensemble import RuleEnsemble
-
-Array = NDArray[np.float64]
 
 SEED = 1  # of the examples drawn
 MOST_TEXT = 1_600_000  # characters that the features of the examples shown may take

@@ -1,0 +1,12 @@
+"""Arrays that travel between rooms: the few kinds there are, each with the reason for its dtype."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]  # scores, statistics, weights, thresholds: added and compared in double precision
+Rows = NDArray[np.uint32]  # numbers of examples: half the memory of int64, and no test for negative ones
+Signs = NDArray[np.int8]  # labels as losses take them: -1 and +1, 0 for an unknown one
+Vectors = NDArray[np.uint8]  # label vectors as people read them: 0 and 1
+Matrix = Any  # X: a dense array or one of scipy's sparse matrices, which have no types to name
