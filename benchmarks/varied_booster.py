@@ -26,7 +26,7 @@ from pyboomer.datasets import load_dataset
 from pyboomer.engine.booster import Booster
 from pyboomer.engine.sampling import count_features, draw_examples
 from pyboomer.engine.statistics import OUTER_GRADIENT
-from pyboomer.losses.loss import find_loss
+from pyboomer.losses import find_loss
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import AT_MOST

@@ -14,7 +14,7 @@ from pyboomer.columns.categories import encode, find_categories
 from pyboomer.columns.features import sort_columns
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.engine.booster import Booster
-from pyboomer.losses.loss import example_wise_logistic, label_wise_logistic, squared_error
+from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, Loss, RuleEnsemble
 from pyboomer.datasets import load_dataset
-from pyboomer.losses.loss import example_wise_logistic
+from pyboomer.losses import example_wise_logistic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 4))

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import accuracy_score, make_scorer
 
 from pyboomer import BoomerClassifier, BoomerRegressor
-from pyboomer.losses.loss import label_wise_logistic
+from pyboomer.losses import label_wise_logistic
 from pyboomer.parameters import PARAMETERS, REGRESSOR_PARAMETERS, Parameter, describe_parameters
 
 TABLE = {parameter.name: parameter for parameter in PARAMETERS}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pyboomer.losses.loss import example_wise_logistic, label_wise_logistic
+from pyboomer.losses import example_wise_logistic, label_wise_logistic
 from pyboomer.reference import (
     ReferenceRule,
     Setting,

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
     from pyboomer.export.modelfile import load_model
     from pyboomer.learning.training import Progress
-    from pyboomer.losses.loss import Loss
+    from pyboomer.losses import Loss
     from pyboomer.regressor import BoomerRegressor
     from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
 
@@ -30,7 +30,7 @@ _MODULES = {
     "BoomerClassifier": "classifier",
     "BoomerRegressor": "regressor",
     "Condition": "rules.ensemble",
-    "Loss": "losses.loss",
+    "Loss": "losses",
     "Progress": "learning.training",
     "Rule": "rules.ensemble",
     "RuleEnsemble": "rules.ensemble",

@@ -20,7 +20,7 @@ from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.training import Progress, Watch, train
-from pyboomer.losses.loss import Loss, find_loss
+from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import PARAMETERS, describe_parameters
 from pyboomer.predicting.calibration import FOLDS, Calibration, calibrate
 from pyboomer.predicting.decoding import (

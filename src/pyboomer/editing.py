@@ -32,7 +32,7 @@ from pyboomer.engine.statistics import (
 )
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss
-from pyboomer.losses.loss import Loss, find_loss
+from pyboomer.losses import Loss, find_loss
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import Category, Condition, Rule, RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest

@@ -32,7 +32,7 @@ from pyboomer.export.modelfile import save_model
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Watch, train
-from pyboomer.losses.loss import Loss, find_loss
+from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.losses.loss import FOR_LABELS, Loss, squared_error
+from pyboomer.losses import FOR_LABELS, Loss, squared_error
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.engine.sampling import NO_STRATA, Strata, draw_examples, draw_features, draw_labels
-from pyboomer.losses.loss import Loss, dense_hessians
+from pyboomer.losses import Loss, dense_hessians
 from pyboomer.rules.precision import FLOOR, NOISE, TIE, midpoint
 
 Condition = tuple[int, str, float]  # feature, operator, value

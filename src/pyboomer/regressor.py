@@ -16,7 +16,7 @@ from pyboomer.data.targets import TargetForm, Targets, read_targets
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.training import Progress
-from pyboomer.losses.loss import Loss, find_loss, squared_error
+from pyboomer.losses import Loss, find_loss, squared_error
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
 
 if TYPE_CHECKING:

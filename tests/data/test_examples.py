@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss
-from pyboomer.losses.loss import example_wise_logistic, label_wise_logistic, squared_error
+from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 5))

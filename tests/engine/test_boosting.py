@@ -14,7 +14,7 @@ from scipy.special import softmax
 from pyboomer import BoomerClassifier
 from pyboomer.datasets import load_dataset, make_synthetic
 from pyboomer.engine.sampling import count_features
-from pyboomer.losses.loss import Loss, example_wise_logistic, label_wise_logistic
+from pyboomer.losses import Loss, example_wise_logistic, label_wise_logistic
 from pyboomer.reference import ReferenceRule, covers
 
 Array = NDArray[np.float64]

@@ -22,7 +22,7 @@ from pyboomer.engine.statistics import (
     sum_rows,
     write_statistics,
 )
-from pyboomer.losses.loss import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
+from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
 from pyboomer.rules.precision import FLOOR
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from pyboomer import BoomerClassifier, BoomerRegressor
 from pyboomer.editing import refit_heads
 from pyboomer.engine.heads import choose_labels
 from pyboomer.engine.statistics import DENSE, DIAGONAL, OUTER, OUTER_GRADIENT, count_columns, pad, take_labels
-from pyboomer.losses.loss import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
+from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule
 from pyboomer.rules.ensemble import RuleEnsemble
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.engine.sampling import NO_STRATA, count_features, draw_examples, draw_features
-from pyboomer.losses.loss import dense_hessians, example_wise_logistic, label_wise_logistic
+from pyboomer.losses import dense_hessians, example_wise_logistic, label_wise_logistic
 from pyboomer.reference import Condition, ReferenceRule, Setting, covers, rate_candidates, sum_candidates
 from pyboomer.rules.precision import TIE
 

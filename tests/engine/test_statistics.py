@@ -28,7 +28,7 @@ from pyboomer.engine.statistics import (
     update_statistics,
 )
 from pyboomer.engine.statistics import write_statistics as _write
-from pyboomer.losses.loss import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
+from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
 
 Array = NDArray[np.float64]
 

@@ -261,7 +261,7 @@ def test_decodings_without_a_recipe_are_told(songs: tuple[pd.DataFrame, pd.DataF
 
 
 def test_a_loss_of_the_users_own_is_told(songs: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    from pyboomer.losses.loss import example_wise_logistic
+    from pyboomer.losses import example_wise_logistic
 
     own = Loss("<my> loss", "diagonal-minus-outer", example_wise_logistic.value, example_wise_logistic.derivatives)
     clf = BoomerClassifier(own, n_rules=5, random_state=1).fit(*songs)

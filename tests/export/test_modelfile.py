@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, Loss, load_model
-from pyboomer.losses.loss import label_wise_logistic
+from pyboomer.losses import label_wise_logistic
 
 RNG = np.random.default_rng(0)
 X = np.round(RNG.normal(size=(30, 4)), 1)

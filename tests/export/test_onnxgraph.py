@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Condition, Loss, Rule, RuleEnsemble
 from pyboomer.datasets import Dataset
-from pyboomer.losses.loss import example_wise_logistic
+from pyboomer.losses import example_wise_logistic
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyboomer import BoomerClassifier, BoomerRegressor, Condition, Loss, Rule, RuleEnsemble
 from pyboomer.datasets import Dataset
 from pyboomer.export.scorer import write_scorer
-from pyboomer.losses.loss import example_wise_logistic
+from pyboomer.losses import example_wise_logistic
 
 RNG = np.random.default_rng(0)
 N = 100

@@ -14,7 +14,7 @@ import pytest
 
 from pyboomer import BoomerClassifier, Loss, Progress
 from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.losses.loss import example_wise_logistic
+from pyboomer.losses import example_wise_logistic
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 10))

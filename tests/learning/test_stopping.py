@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, make_scorer
 
 from pyboomer import BoomerClassifier, BoomerRegressor
 from pyboomer.learning.stopping import EVERY
-from pyboomer.losses.loss import example_wise_logistic
+from pyboomer.losses import example_wise_logistic
 from pyboomer.metrics import hamming_loss
 
 X, Y = make_multilabel_classification(300, n_features=12, n_classes=5, random_state=1)
@@ -221,7 +221,7 @@ def test_on_yeast_the_number_of_rules_chosen_does_as_well_as_the_best_on_test_da
         model = BoomerClassifier(**options).fit(ds.X[train], ds.Y[train])
         full = BoomerClassifier(**options | {"early_stopping": False}).fit(ds.X[train], ds.Y[train])
         signs = 2.0 * ds.Y[test] - 1
-        from pyboomer.losses.loss import find_loss
+        from pyboomer.losses import find_loss
 
         curve = [
             find_loss(loss).value(signs, scores)

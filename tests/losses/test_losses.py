@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier, Loss
-from pyboomer.losses.loss import (
+from pyboomer.losses import (
     BUILT_IN,
     FOR_LABELS,
     dense_hessians,

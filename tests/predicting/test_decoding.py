@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 
 from pyboomer import BoomerClassifier, Loss
-from pyboomer.losses.loss import example_wise_logistic, label_wise_logistic
+from pyboomer.losses import example_wise_logistic, label_wise_logistic
 from pyboomer.metrics import example_f1
 from pyboomer.predicting.decoding import (
     class_probabilities,

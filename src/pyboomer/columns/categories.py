@@ -103,6 +103,13 @@ def _list_categories(categories: Categories) -> tuple[NDArray[np.int64], NDArray
     return features, offsets, np.fromiter(chain.from_iterable(categories.values()), np.float64)
 
 
+def mark_nominal(n_features: int, categories: Categories) -> NDArray[np.bool_]:
+    """Which features are nominal."""
+    nominal = np.zeros(n_features, dtype=bool)
+    nominal[list(categories)] = True
+    return nominal
+
+
 @kernel
 def _encode_entries(
     features: NDArray[np.int64], offsets: NDArray[np.int64], values: Array, indptr: NDArray[np.int64], data: Array

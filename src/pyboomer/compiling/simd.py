@@ -306,6 +306,12 @@ else:
     at_most, equal = _comparison("<="), _comparison("==")
 
 
+@kernel
+def pad(k: int) -> int:
+    """How many numbers the vectors have that hold k numbers."""
+    return -(-k // LANES) * LANES
+
+
 def make_zeros(shape: tuple[int, int]) -> NDArray[np.float64]:
     """An array of zeros that starts where a cache line does: vectors that straddle two take much longer."""
     size = shape[0] * shape[1]

@@ -32,7 +32,7 @@ from pyboomer.engine.statistics import (
     update_statistics,
     write_statistics,
 )
-from pyboomer.losses.loss import Loss
+from pyboomer.losses import Loss
 from pyboomer.rules.ensemble import RuleEnsemble
 
 LARGEST = np.iinfo(np.int64).max

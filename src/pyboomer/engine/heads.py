@@ -19,21 +19,49 @@ which for b = g (the example-wise logistic loss) is 1/2 q / (1 - q / W) with q =
 instead of O(K^3). The matrix behind it has the diagonal a_k - b_k^2 / W, which is what a label alone is rated with.
 """
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array
-from pyboomer.compiling.kernel import kernel
-from pyboomer.compiling.simd import LANES, load, splat, store, total, where_above
-from pyboomer.engine.statistics import CACHE, DENSE, DIAGONAL, OUTER, Rows, pad, sum_hessians, sum_label, sum_rows
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kinds import by_kind
+from pyboomer.compiling.simd import LANES, load, pad, splat, store, total, where_above
+from pyboomer.engine.statistics import CACHE, Dense, Diagonal, Layout, Outer, count_columns, sum_hessians, sum_rows
 from pyboomer.rules.precision import FLOOR, TIE
 
-CONJUGATE_GRADIENTS_FROM = 17  # labels; below, forming and eliminating the K x K system is faster
+CONJUGATE_GRADIENTS_FROM = 17  # labels; below, forming and eliminating the K x K system is faster ...
+FAR = 4  # ... or below so many times as many labels, if statistics are not in the cache: each step reads all of them
 TOLERANCE = 1e-11  # of the residual of conjugate gradients, relative to the right-hand side
 
 
-@kernel
+class Penalty(NamedTuple):
+    """What keeps scores small."""
+
+    l1: float
+    l2: float
+
+
+class Room(NamedTuple):
+    """Scratch for solving a head."""
+
+    sums: Array
+    vectors: Array  # of conjugate gradients
+    A: Array  # a linear system, flat: rows of whole vectors
+    L: Array
+
+
+def make_room(layout: Layout) -> Room:
+    """Scratch for heads of this layout, or of fewer labels."""
+    k = layout.n_labels
+    outer = isinstance(layout, Outer)
+    n_rows = k if isinstance(layout, Dense) or (outer and k < FAR * CONJUGATE_GRADIENTS_FROM) else 0
+    A, L = np.empty((2, n_rows * pad(k)))
+    return Room(np.empty(count_columns(layout)), np.empty((7 if outer else 0, pad(k))), A, L)
+
+
+@inner
 def shrink(g: float, l1: float) -> float:
     """What L1 regularisation leaves of a gradient."""
     if g > l1:
@@ -41,23 +69,24 @@ def shrink(g: float, l1: float) -> float:
     return g + l1 if g < -l1 else 0.0
 
 
-@kernel
+@inner
 def rate_label(g: float, h: float, l2: float) -> float:
     """Gain (Eq. 17) of a head for one label."""
     return 0.5 * g * g / (h + l2) if h + l2 > FLOOR else 0.0
 
 
-@kernel
+@inner
 def bound_from_q(q: float, weight: float) -> float:
     """Lower bound of the gain for b = g; exact arithmetic keeps q below the weight, floating point may not."""
     return 0.5 * q * weight / max(weight - q, FLOOR * weight)
 
 
 @kernel(error_model="numpy")
-def bound_gain(layout: int, sums: Array, weight: float, l1: float, l2: float) -> float:
+def bound_gain(layout: Outer, sums: Array, weight: float, penalty: Penalty) -> float:
     """Lower bound of the gain of a multi-label head, see the module's docstring."""
-    width = sums.shape[0] // (3 if layout == OUTER else 2)
-    section = 2 * width if layout == OUTER else 0
+    width = pad(layout.n_labels)
+    section = layout.b * width
+    l1, l2 = penalty.l1, penalty.l2
     zero = splat(0.0)
     gg, gb, bb = zero, zero, zero
     for k in range(0, width, LANES):
@@ -70,12 +99,12 @@ def bound_gain(layout: int, sums: Array, weight: float, l1: float, l2: float) ->
         gg = gg + g * g * reciprocal
         gb = gb + g * b * reciprocal
         bb = bb + b * b * reciprocal
-    if layout != OUTER and l1 == 0.0:
+    if layout.b == 0 and l1 == 0.0:
         return bound_from_q(total(gg), weight)
     return combine_bound(total(gg), total(gb), total(bb), weight)
 
 
-@kernel
+@inner
 def combine_bound(gg: float, gb: float, bb: float, weight: float) -> float:
     """Lower bound of the gain from g^T D^-1 g, g^T D^-1 b and b^T D^-1 b."""
     return 0.5 * (gg + gb**2 / max(weight - bb, FLOOR * weight))
@@ -131,7 +160,7 @@ def unpack(n_labels: int, dense_sums: Array, l1: float, A: Array, z: Array) -> N
         position += k + 1
 
 
-@kernel(error_model="numpy")
+@inner(error_model="numpy")
 def _multiply_hessian(
     statistics: Array, section: int, rows: Rows, weights: Array, d: Array, v: Array, result: Array
 ) -> None:
@@ -155,7 +184,7 @@ def _multiply_hessian(
             store(result, k, without - b * load(statistics, other_start + k))
 
 
-@kernel
+@inner
 def _precondition(d: Array, b: Array, scale: float, v: Array, result: Array) -> float:
     """result = (D - b b^T / W)^-1 v, the matrix behind the bound; returns v . result. `scale`: 1 / (W - b^T D^-1 b)."""
     product = 0.0
@@ -170,28 +199,24 @@ def _precondition(d: Array, b: Array, scale: float, v: Array, result: Array) -> 
     return dot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_matrix_free(
-    layout: int,
-    statistics: Array,
-    rows: Rows,
-    weights: Array,
-    weight: float,
-    sums: Array,
-    l1: float,
-    l2: float,
-    p: Array,
+    layout: Outer, statistics: Array, rows: Rows, weights: Array, weight: float, penalty: Penalty, room: Room, p: Array
 ) -> float:
-    """Solve Eq. 16 for an outer layout by preconditioned conjugate gradients, O(n K) a step; returns the gain.
+    """Solve Eq. 16 by preconditioned conjugate gradients, O(n K) a step; returns the gain.
 
-    `sums` are those of the rows. The preconditioner is the matrix of the bound, so that the iteration
+    `room.sums` are those of the rows. The preconditioner is the matrix of the bound, so that the iteration
     starts from the bound's own solution; in exact arithmetic, n rows need at most n + 1 steps.
     """
-    width = sums.shape[0] // (3 if layout == OUTER else 2)
-    section = 2 * width if layout == OUTER else 0
-    d = sums[width : 2 * width] + l2
-    b = sums[section : section + width].copy()
-    x, residual, z, product = np.zeros(width), np.zeros(width), np.empty(width), np.empty(width)
+    width = pad(layout.n_labels)
+    section = layout.b * width
+    l1, sums, vectors = penalty.l1, room.sums, room.vectors
+    d, b, x, residual = vectors[0][:width], vectors[1][:width], vectors[2][:width], vectors[3][:width]
+    z, product, direction = vectors[4][:width], vectors[5][:width], vectors[6][:width]
+    for k in range(width):
+        d[k] = sums[width + k] + penalty.l2
+        b[k] = sums[section + k]
+        x[k] = residual[k] = 0.0
     bb = 0.0
     size = 0.0
     for k in range(width):
@@ -201,7 +226,8 @@ def solve_matrix_free(
             size += residual[k] * residual[k]
     scale = 1.0 / max(weight - bb, FLOOR * weight)
     rz = _precondition(d, b, scale, residual, z)
-    direction = z.copy()
+    for k in range(width):
+        direction[k] = z[k]
     limit = TOLERANCE * TOLERANCE * size
     for _ in range(min(rows.shape[0], width) + 2):
         if size <= limit or rz <= 0.0:
@@ -233,19 +259,33 @@ def solve_matrix_free(
     return gain
 
 
-@kernel
-def rate_each_label(layout: int, sums: Array, weight: float, l1: float, l2: float, gains: Array) -> None:
+@by_kind
+def rate_each_label(layout: Layout, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:
     """The gain of each label on its own (Eq. 17); where only the bound is known of H, by its diagonal."""
-    n_labels = gains.shape[0]
-    width = pad(n_labels)
-    section = 2 * width if layout == OUTER else 0
-    position = width - 1
-    for k in range(n_labels):
+
+
+@rate_each_label.of(Diagonal)
+def _rate_each_diagonal(layout: Diagonal, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:  # noqa: ARG001
+    width = pad(layout.n_labels)
+    for k in range(layout.n_labels):
+        gains[k] = rate_label(shrink(sums[k], penalty.l1), sums[width + k], penalty.l2)
+
+
+@rate_each_label.of(Outer)
+def _rate_each_outer(layout: Outer, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:
+    width = pad(layout.n_labels)
+    section = layout.b * width
+    for k in range(layout.n_labels):
+        h = sums[width + k] - sums[section + k] ** 2 / max(weight, FLOOR)
+        gains[k] = rate_label(shrink(sums[k], penalty.l1), h, penalty.l2)
+
+
+@rate_each_label.of(Dense)
+def _rate_each_dense(layout: Dense, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:  # noqa: ARG001
+    position = pad(layout.n_labels) - 1
+    for k in range(layout.n_labels):
         position += k + 1  # of h_kk in the lower triangle
-        h = sums[position if layout == DENSE else width + k]
-        if layout != DENSE and layout != DIAGONAL:
-            h -= sums[section + k] ** 2 / max(weight, FLOOR)
-        gains[k] = rate_label(shrink(sums[k], l1), h, l2)
+        gains[k] = rate_label(shrink(sums[k], penalty.l1), sums[position], penalty.l2)
 
 
 @kernel
@@ -276,57 +316,83 @@ def choose_labels(gains: Array, most: int, share: float, labels: NDArray[np.int6
     return n
 
 
-@njit(cache=True, nogil=True)
+@by_kind
 def fit_head(
-    layout: int,
-    statistics: Array,
-    rows: Rows,
-    weights: Array,
-    l1: float,
-    l2: float,
-    single: bool,
-    label: int,
-    head: Array,
-) -> tuple[float, int, float]:
+    layout: Layout, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+) -> tuple[float, float]:
     """Algorithm 2 for a finished body: find the head of the covered examples, always exactly.
 
-    A single-label head keeps the `label` given; -1 asks for the best one. Returns gain, label and coverage.
+    `head` receives a score for each label. Returns the gain, and the weight of the examples covered.
     """
-    n_labels = head.shape[0]
-    width = pad(n_labels)
-    sums = np.empty(statistics.shape[1])
-    if single:
-        if label < 0:
-            sum_rows(statistics, 0, rows, weights, sums)
-            gains, best = np.empty(n_labels), np.empty(1, dtype=np.int64)
-            rate_each_label(layout, sums, 0.0, l1, l2, gains)
-            choose_labels(gains, 1, 0.0, best)
-            label = best[0]
-        g, h, coverage = sum_label(statistics, label, rows, weights)
-        for k in range(n_labels):
-            head[k] = 0.0
-        g = shrink(g, l1)
-        head[label] = -g / (h + l2) if h + l2 > FLOOR else 0.0  # Eq. 17
-        return rate_label(g, h, l2), label, coverage
+
+
+@fit_head.of(Diagonal, compile=kernel)
+def _fit_diagonal(
+    layout: Diagonal, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+) -> tuple[float, float]:
+    sums = room.sums[: statistics.shape[1]]
     coverage = sum_rows(statistics, 0, rows, weights, sums)
-    if layout == DIAGONAL:
-        gain = 0.0
-        for k in range(n_labels):
-            g, h = shrink(sums[k], l1), sums[width + k] + l2
-            head[k] = -g / h if h > FLOOR else 0.0  # Eq. 17
-            gain += rate_label(g, sums[width + k], l2)
-        return gain, label, coverage
-    in_cache = rows.shape[0] * statistics.shape[1] < CACHE  # each step of conjugate gradients reads all statistics
-    if layout != DENSE and n_labels >= (CONJUGATE_GRADIENTS_FROM if in_cache else 4 * CONJUGATE_GRADIENTS_FROM):
-        gain = solve_matrix_free(layout, statistics, rows, weights, coverage, sums, l1, l2, head)
-        return gain, label, coverage
-    A, L = np.empty((n_labels, width)), np.empty((n_labels, width))
-    if layout == DENSE:
-        unpack(n_labels, sums, l1, A, head)
-    else:
-        sum_hessians(layout, 0, statistics, rows, weights, A)
-        for k in range(n_labels):
-            head[k] = -shrink(sums[k], l1)
-    gain = eliminate(A, l2, head, L)  # Eq. 16
+    return solve_diagonal(layout, sums, penalty, head), coverage
+
+
+@kernel
+def solve_diagonal(layout: Diagonal, sums: Array, penalty: Penalty, head: Array) -> float:
+    """Solve Eq. 17 for each label; returns the gain."""
+    width = pad(layout.n_labels)
+    gain = 0.0
+    for k in range(layout.n_labels):
+        g, h = shrink(sums[k], penalty.l1), sums[width + k] + penalty.l2
+        head[k] = -g / h if h > FLOOR else 0.0  # Eq. 17
+        gain += rate_label(g, sums[width + k], penalty.l2)
+    return gain
+
+
+@fit_head.of(Outer, compile=kernel)
+def _fit_outer(
+    layout: Outer, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+) -> tuple[float, float]:
+    sums = room.sums[: statistics.shape[1]]
+    coverage = sum_rows(statistics, 0, rows, weights, sums)
+    if is_matrix_free(layout, statistics, rows):
+        return solve_matrix_free(layout, statistics, rows, weights, coverage, penalty, room, head), coverage
+    A, L = _shape_system(layout.n_labels, room)
+    sum_hessians(layout, 0, statistics, rows, weights, A)
+    return solve_system(sums, penalty, A, L, head), coverage
+
+
+@inner
+def _shape_system(n_labels: int, room: Room) -> tuple[Array, Array]:
+    """Room for a linear system of so many labels."""
+    width = pad(n_labels)
+    A, L = room.A[: n_labels * width], room.L[: n_labels * width]
+    return A.reshape((n_labels, width)), L.reshape((n_labels, width))
+
+
+@kernel
+def is_matrix_free(layout: Outer, statistics: Array, rows: Rows) -> bool:
+    """Whether conjugate gradients solve Eq. 16 faster than elimination."""
+    in_cache = rows.shape[0] * statistics.shape[1] < CACHE
+    return layout.n_labels >= (CONJUGATE_GRADIENTS_FROM if in_cache else FAR * CONJUGATE_GRADIENTS_FROM)
+
+
+@kernel
+def solve_system(sums: Array, penalty: Penalty, A: Array, L: Array, head: Array) -> float:
+    """Solve Eq. 16 by elimination, given the sums of Hessians in `A`, which is used up; returns the gain."""
+    for k in range(head.shape[0]):
+        head[k] = -shrink(sums[k], penalty.l1)
+    gain = eliminate(A, penalty.l2, head, L)
     substitute_back(L, head)
-    return gain, label, coverage
+    return gain
+
+
+@fit_head.of(Dense, compile=kernel)
+def _fit_dense(
+    layout: Dense, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+) -> tuple[float, float]:
+    sums = room.sums[: statistics.shape[1]]
+    coverage = sum_rows(statistics, 0, rows, weights, sums)
+    A, L = _shape_system(layout.n_labels, room)
+    unpack(layout.n_labels, sums, penalty.l1, A, head)
+    gain = eliminate(A, penalty.l2, head, L)  # Eq. 16
+    substitute_back(L, head)
+    return gain, coverage

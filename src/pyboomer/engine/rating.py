@@ -1,21 +1,38 @@
 """A rating is the gain of a condition, and of its negation: Algorithm 2 for all candidates of a feature.
 
 A sweep hands over examples in ascending or descending order of the feature's values, in runs of equal values. Each
-function fills `inside`, twice the gain of the examples up to the end of a run, and `outside`, that of all others: their
+rating fills `inside`, twice the gain of the examples up to the end of a run, and `outside`, that of all others: their
 sums are what the former leave of the total. Sums start anew after each run of a nominal feature (`restart`), whose
 conditions are about single values.
+
+Which kind of rating it is follows from the loss, the heads and the search:
+
+====================  ================================================================================================
+kind                  a condition is rated by
+====================  ================================================================================================
+``SumOfLabels``       q = sum_k g_k^2 / (h_k + l2): losses that decompose
+``BoundOfLabels``     the bound, which follows from q: H = diag(|g|) - g g^T
+``BestLabel``         the largest term of q: heads of one label, which is yet to be chosen
+``OneLabel``          the only term of q: heads of one label that has been chosen
+``HeadByLabel``       the gains of the labels that a head is about: heads of some labels, or L1 regularisation
+``HeadByBound``       the bound for these labels; for all, if H = diag(a) - b b^T in general
+``HeadBySystem``      Eq. 16, solved for these labels: exact search
+====================  ================================================================================================
+
+The first three need one division for both sides of a condition, the last three rate side by side.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array
-from pyboomer.compiling.kernel import kernel
-from pyboomer.compiling.simd import LANES, larger, largest, load, splat, store, total, where_above
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kinds import by_kind
+from pyboomer.compiling.simd import LANES, larger, largest, load, pad, splat, store, total, where_above
 from pyboomer.engine.heads import (
+    Penalty,
     bound_from_q,
     bound_gain,
     choose_labels,
@@ -25,176 +42,327 @@ from pyboomer.engine.heads import (
     shrink,
     unpack,
 )
-from pyboomer.engine.statistics import DENSE, OUTER, add_rows, count_columns, pad
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, add_rows, count_columns, sum_rows
 from pyboomer.rules.precision import FLOOR
 
 ROUNDING = 1e-9  # what the error of a sum stays below, relative to its largest part
 
-# How candidates are rated: what Algorithm 2 comes down to for a loss, a kind of head and a kind of search.
-RATE_DECOMPOSABLE, RATE_SINGLE, RATE_BOUND, RATE_EXACT = range(4)
+
+class Swept(NamedTuple):
+    """What is swept: entries (examples, or bins) in order, where runs of equal values end, and their statistics."""
+
+    entries: Rows
+    ends: Rows
+    statistics: Array
+    weights: Array  # what the statistics of an entry are multiplied with ...
+    masses: Array  # ... and the weight of its examples
 
 
-class Settings(NamedTuple):
-    """What a rule is learned with: numbers for compiled code."""
+class Rates(NamedTuple):
+    """The ratings of conditions: twice the gain of each and of its negation, and the weight of what meets it."""
 
-    n_labels: int
-    update: int
-    layout: int
-    rating: int
-    head_size: int  # the most labels that a head is about: 1 for single-label heads, all, or some, ...
-    head_share: float  # ... of a gain of at least this share of the largest
-    learning_rate: float
-    l1: float
-    l2: float
-    n_samples: int  # examples of a sample; 0 for no sampling
-    n_drawn_labels: int  # labels that a rule may be about; 0 for one after the other
-    n_drawn_features: int
-    max_conditions: int
-    min_coverage: float
-    seed: int
+    inside: Array
+    outside: Array
+    weight: Array
 
 
-@kernel
-def is_partial(settings: Settings) -> bool:
-    """Whether heads are about some labels, chosen with the first condition."""
-    return settings.rating != RATE_SINGLE and (settings.head_size < settings.n_labels or settings.head_share > 0.0)
+class SumOfLabels(NamedTuple):
+    """See the table above. Like all kinds, it has room for sums: of all covered examples, of those whose value is
+    present, and of those up to a condition.
+    """
+
+    penalty: Penalty
+    whole: Array
+    present: Array
+    sums: Array
 
 
-@kernel
-def is_rated_by_sums(settings: Settings) -> bool:
-    """Whether candidates are rated one by one; else all that is needed is q, see `rate_labels`."""
-    return settings.rating == RATE_EXACT or settings.layout == OUTER or settings.l1 > 0.0 or is_partial(settings)
+class BoundOfLabels(NamedTuple):
+    """See the table above."""
+
+    penalty: Penalty
+    whole: Array
+    present: Array
+    sums: Array
 
 
-class Workspace(NamedTuple):
-    """Scratch arrays of a sweep."""
+class BestLabel(NamedTuple):
+    """See the table above."""
 
-    examples: NDArray[np.uint32]  # the entries of a feature: examples and values, in the order of the sweep
-    values: Array
-    ends: NDArray[np.uint32]  # the last entry of each run of equal values
-    inside: Array  # for each run, the gain of the condition it ends ...
-    outside: Array  # ... and of its negation
-    weight: Array  # the weight of the examples that meet the condition
-    whole: Array  # sums over all covered, sampled examples, ...
-    total: Array  # ... and over those of them whose value is present
+    penalty: Penalty
+    whole: Array
+    present: Array
+    sums: Array
+
+
+class OneLabel(NamedTuple):
+    """See the table above. Statistics are pairs: gradient and curvature of the label."""
+
+    penalty: Penalty
+    whole: Array
+    present: Array
+    sums: Array
+
+
+class HeadByLabel(NamedTuple):
+    """See the table above. `size` and `share` say which labels a head is about, see `heads.choose_labels`."""
+
+    penalty: Penalty
+    whole: Array
+    present: Array
     sums: Array
     others: Array
-    gains: Array  # of each label on its own ...
-    labels: NDArray[np.int64]  # ... and the labels chosen
-    A: Array  # linear systems of exact search
+    layout: Diagonal
+    size: int
+    share: float
+    gains: Array
+    labels: NDArray[np.int64]
+
+
+class HeadByBound(NamedTuple):
+    """See the table above."""
+
+    penalty: Penalty
+    whole: Array
+    present: Array
+    sums: Array
+    others: Array
+    layout: Outer
+    size: int
+    share: float
+    gains: Array
+    labels: NDArray[np.int64]
+
+
+class HeadBySystem(NamedTuple):
+    """See the table above. Sums are those of the Hessians, `Dense`, whatever the layout of the statistics is."""
+
+    penalty: Penalty
+    whole: Array
+    present: Array
+    sums: Array
+    others: Array
+    layout: Dense
+    size: int
+    share: float
+    gains: Array
+    labels: NDArray[np.int64]
+    b: int  # the section b of statistics that are not dense; -1 if they are
+    A: Array
     L: Array
     z: Array
-    pair: Array  # gradient and curvature of each example for the one label of a single-label head
-    bits: NDArray[np.uint64]
-    bins: Array  # (drawn features, 256, sums): sums over the bins of each drawn feature, if X is binned
-    bin_weight: Array  # (drawn features, 256): the weights of the examples in the bins
-    ones: Array  # what the sums over a bin are weighted with
-    features: NDArray[np.int64]  # the features to draw from
-    fixed: NDArray[np.int64]  # those that need not be drawn
-    drawn: NDArray[np.int64]  # the features drawn, and the fixed ones
 
 
-@njit(cache=True, nogil=True)
-def make_workspace(n: int, n_features: int, fixed: NDArray[np.int64], binned: bool, settings: Settings) -> Workspace:
-    """Allocate the scratch for n examples."""
-    n_labels, rating = settings.n_labels, settings.rating
-    size = count_columns(DENSE if rating == RATE_EXACT else settings.layout, n_labels)
-    k = n_labels if rating == RATE_EXACT else 0
-    features = np.empty(n_features - fixed.shape[0], dtype=np.int64)
-    n_fixed = 0
-    for f in range(n_features):
-        if n_fixed < fixed.shape[0] and fixed[n_fixed] == f:
-            n_fixed += 1
-        else:
-            features[f - n_fixed] = f
-    n_drawn = min(settings.n_drawn_features, features.shape[0]) + n_fixed
-    n_histograms = n_drawn if binned and rating != RATE_EXACT else 0
-    return Workspace(
-        np.empty(max(n + 1, 256), dtype=np.uint32),
-        np.empty(max(n + 1, 256)),
-        np.empty(max(n + 1, 257), dtype=np.uint32),
-        np.empty(max(n + 1, 256)),
-        np.empty(max(n + 1, 256)),
-        np.empty(max(n + 1, 256)),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(n_labels),
-        np.empty(n_labels, dtype=np.int64),
-        np.empty((k, pad(n_labels))),
-        np.empty((k, pad(n_labels))),
-        np.empty(k),
-        np.empty((n if rating == RATE_SINGLE else 0, 2)),
-        np.zeros(n // 64 + 1, dtype=np.uint64),
-        np.empty((n_histograms, 256, size)),
-        np.empty((n_histograms, 256)),
-        np.ones(257),
-        features,
-        fixed,
-        np.empty(n_drawn, dtype=np.int64),
+Rating = SumOfLabels | BoundOfLabels | BestLabel | OneLabel | HeadByLabel | HeadByBound | HeadBySystem
+
+
+def make_rating(layout: Layout, penalty: Penalty, size: int, share: float, exact: bool) -> Rating:
+    """The rating for heads of at most `size` labels, of a gain of at least a share of the largest."""
+    k = layout.n_labels
+    some = size < k or share > 0
+    exact = exact or isinstance(layout, Dense)
+    if not (some or exact or penalty.l1 > 0 or (isinstance(layout, Outer) and layout.b > 0)):
+        quick = SumOfLabels if isinstance(layout, Diagonal) else BoundOfLabels
+        return quick(penalty, *np.empty((3, count_columns(layout))))
+    sums = np.empty((4, count_columns(Dense(k) if exact else layout)))
+    gains, labels = np.empty(k), np.empty(k, dtype=np.int64)
+    if isinstance(layout, Diagonal):
+        return HeadByLabel(penalty, *sums, layout, size, share, gains, labels)
+    if not exact:
+        assert isinstance(layout, Outer)
+        return HeadByBound(penalty, *sums, layout, size, share, gains, labels)
+    b = layout.b if isinstance(layout, Outer) else -1
+    systems = np.empty((k, pad(k))), np.empty((k, pad(k))), np.empty(k)
+    return HeadBySystem(penalty, *sums, Dense(k), size, share, gains, labels, b, *systems)
+
+
+def make_single_rating(layout: Diagonal, penalty: Penalty) -> Rating:
+    """The rating for heads of one label that is yet to be chosen."""
+    if penalty.l1 > 0:
+        return make_rating(layout, penalty, 1, 0.0, exact=False)
+    return BestLabel(penalty, *np.empty((3, count_columns(layout))))
+
+
+@by_kind
+def focus_rating(rating: Rating, n_labels: int) -> Rating:
+    """The same rating in the same room, for heads about all of fewer labels."""
+
+
+@focus_rating.of(SumOfLabels)
+def _focus_sum(rating: SumOfLabels, n_labels: int) -> SumOfLabels:
+    n = 2 * pad(n_labels)
+    return SumOfLabels(rating.penalty, rating.whole[:n], rating.present[:n], rating.sums[:n])
+
+
+@focus_rating.of(BoundOfLabels)
+def _focus_bound(rating: BoundOfLabels, n_labels: int) -> BoundOfLabels:
+    n = 2 * pad(n_labels)
+    return BoundOfLabels(rating.penalty, rating.whole[:n], rating.present[:n], rating.sums[:n])
+
+
+@focus_rating.of(HeadByLabel)
+def _focus_by_label(rating: HeadByLabel, n_labels: int) -> HeadByLabel:
+    layout = Diagonal(n_labels)
+    n = count_columns(layout)
+    whole, present, sums, others = rating.whole[:n], rating.present[:n], rating.sums[:n], rating.others[:n]
+    gains, labels = rating.gains[:n_labels], rating.labels[:n_labels]
+    return HeadByLabel(rating.penalty, whole, present, sums, others, layout, n_labels, 0.0, gains, labels)
+
+
+@focus_rating.of(HeadByBound)
+def _focus_by_bound(rating: HeadByBound, n_labels: int) -> HeadByBound:
+    layout = Outer(n_labels, rating.layout.b)
+    n = count_columns(layout)
+    whole, present, sums, others = rating.whole[:n], rating.present[:n], rating.sums[:n], rating.others[:n]
+    gains, labels = rating.gains[:n_labels], rating.labels[:n_labels]
+    return HeadByBound(rating.penalty, whole, present, sums, others, layout, n_labels, 0.0, gains, labels)
+
+
+@focus_rating.of(HeadBySystem)
+def _focus_by_system(rating: HeadBySystem, n_labels: int) -> HeadBySystem:
+    layout = Dense(n_labels)
+    n = count_columns(layout)
+    whole, present, sums, others = rating.whole[:n], rating.present[:n], rating.sums[:n], rating.others[:n]
+    gains, labels, z = rating.gains[:n_labels], rating.labels[:n_labels], rating.z[:n_labels]
+    return HeadBySystem(
+        rating.penalty,
+        whole,
+        present,
+        sums,
+        others,
+        layout,
+        n_labels,
+        0.0,
+        gains,
+        labels,
+        rating.b,
+        rating.A,
+        rating.L,
+        z,
     )
 
 
-@kernel(error_model="numpy")
-def rate_labels(
-    largest_term: bool,
-    restart: bool,
-    examples: NDArray[np.uint32],
-    ends: NDArray[np.uint32],
-    statistics: Array,
-    weights: Array,
-    totals: Array,
-    l2: float,
-    inside: Array,
-    outside: Array,
-    weight: Array,
-    sums: Array,
-) -> None:
-    """q = sum_k g_k^2 / (h_k + l2), or its largest term: of the examples that meet a condition, and of the others.
+# --- Sums -------------------------------------------------------------------------------------------------------------
 
-    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r.
-    """
+
+@by_kind
+def sum_examples(rating: Rating, statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:
+    """Sum the statistics of some examples, as far as the rating needs them."""
+
+
+@by_kind
+def add_example(rating: Rating, statistics: Array, n: int, weight: float, sums: Array) -> None:
+    """Add the statistics of an example to sums."""
+
+
+@sum_examples.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, compile=kernel)
+def _sum_rows(rating: Any, statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:  # noqa: ARG001
+    sum_rows(statistics, 0, rows, weights, sums)
+
+
+@add_example.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, error_model="numpy")
+def _add_row(rating: Any, statistics: Array, n: int, weight: float, sums: Array) -> None:  # noqa: ARG001
+    for s in range(0, sums.shape[0], LANES):
+        store(sums, s, load(sums, s) + weight * load(statistics, n * sums.shape[0] + s))
+
+
+@sum_examples.of(OneLabel, compile=kernel)
+def _sum_pairs(rating: OneLabel, pairs: Array, rows: Rows, weights: Array, sums: Array) -> None:  # noqa: ARG001
+    g, h = 0.0, 0.0
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        g += weights[n] * pairs[n, 0]
+        h += weights[n] * pairs[n, 1]
+    sums[0], sums[1] = g, h
+
+
+@add_example.of(OneLabel)
+def _add_pair(rating: OneLabel, pairs: Array, n: int, weight: float, sums: Array) -> None:  # noqa: ARG001
+    sums[0] += weight * pairs[n, 0]
+    sums[1] += weight * pairs[n, 1]
+
+
+@sum_examples.of(HeadBySystem, compile=kernel)
+def _sum_systems(rating: HeadBySystem, statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:
+    for s in range(sums.shape[0]):
+        sums[s] = 0.0
+    for r in range(rows.shape[0]):
+        _add_system(rating, statistics, rows[r], weights[rows[r]], sums)
+
+
+@add_example.of(HeadBySystem, error_model="numpy")
+def _add_system(rating: HeadBySystem, statistics: Array, n: int, weight: float, sums: Array) -> None:
+    """H = diag(a) - b b^T, if it is not at hand."""
+    if rating.b < 0:
+        _add_row(rating, statistics, n, weight, sums)
+        return
+    width = pad(rating.layout.n_labels)
+    section = rating.b * width
+    position = width
+    for k in range(rating.layout.n_labels):
+        sums[k] += weight * statistics[n, k]
+        b = weight * statistics[n, section + k]
+        for j in range(k + 1):
+            sums[position + j] -= b * statistics[n, section + j]
+        position += k + 1
+        sums[position - 1] += weight * statistics[n, width + k]
+
+
+# --- Rating the runs of a feature -------------------------------------------------------------------------------------
+
+
+@by_kind
+def rate_runs(
+    rating: Rating, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates
+) -> None:
+    """Rate the condition that each run ends, and its negation; see the module's docstring."""
+
+
+@by_kind
+def finish_rates(rating: Rating, n_runs: int, total_weight: float, rates: Rates) -> None:
+    """What is left to do when all runs are rated."""
+
+
+@rate_runs.of(SumOfLabels, BoundOfLabels)
+def _rate_all(
+    rating: Any, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates  # noqa: ARG001
+) -> None:
+    if _may_degenerate(rating.penalty.l2, totals):
+        _rate_labels(False, True, rating, swept, restart, totals, rates)
+    else:
+        _rate_labels(False, False, rating, swept, restart, totals, rates)
+
+
+@rate_runs.of(BestLabel)
+def _rate_best(
+    rating: BestLabel, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates  # noqa: ARG001
+) -> None:
+    if _may_degenerate(rating.penalty.l2, totals):
+        _rate_labels(True, True, rating, swept, restart, totals, rates)
+    else:
+        _rate_labels(True, False, rating, swept, restart, totals, rates)
+
+
+@inner
+def _may_degenerate(l2: float, totals: Array) -> bool:
+    """Whether a denominator h + l2 may be degenerate."""
     width = totals.shape[0] // 2
     most = splat(0.0)
     for k in range(width, 2 * width, LANES):
         most = larger(most, load(totals, k))
-    guarded = l2 <= 2 * FLOOR + ROUNDING * largest(most)  # else no denominator can be degenerate
-    if largest_term and guarded:
-        _rate_labels(
-            True, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
-        )
-    elif largest_term:
-        _rate_labels(
-            True, False, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
-        )
-    elif guarded:
-        _rate_labels(
-            False, True, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
-        )
-    else:
-        _rate_labels(
-            False, False, restart, examples, ends, statistics, weights, totals, l2, inside, outside, weight, sums
-        )
+    return l2 <= 2 * FLOOR + ROUNDING * largest(most)
 
 
-@kernel(error_model="numpy", forceinline=True)
+@inner(error_model="numpy", forceinline=True)
 def _rate_labels(
-    largest_term: bool,
-    guarded: bool,
-    restart: bool,
-    examples: NDArray[np.uint32],
-    ends: NDArray[np.uint32],
-    statistics: Array,
-    weights: Array,
-    totals: Array,
-    l2: float,
-    inside: Array,
-    outside: Array,
-    weight: Array,
-    sums: Array,
+    largest_term: bool, guarded: bool, rating: Any, swept: Swept, restart: bool, totals: Array, rates: Rates
 ) -> None:
-    """`rate_labels`, compiled for each way it is called: what never changes is not asked for each label."""
+    """q, or its largest term: of the examples that meet a condition, and of the others.
+
+    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r. The first two arguments are known
+    where this is compiled in, so that nothing is asked for each label.
+    """
+    statistics, weights, l2, sums = swept.statistics, swept.weights, rating.penalty.l2, rating.sums
     size = statistics.shape[1]
     width = size // 2
     zero = splat(0.0)
@@ -203,11 +371,12 @@ def _rate_labels(
         sums[s] = 0.0
     w = 0.0
     j = 0
-    for run in range(ends.shape[0]):
-        if j < ends[run]:
-            w += add_rows(statistics, 0, examples[j : ends[run]], weights, sums)
-            j = ends[run]
-        n = examples[j]  # the last of the run: rate while adding
+    for run in range(swept.ends.shape[0]):
+        end = swept.ends[run]
+        if j < end:
+            w += add_rows(statistics, 0, swept.entries[j:end], weights, sums)
+            j = end
+        n = swept.entries[j]  # the last of the run: rate while adding
         w += weights[n]
         j += 1
         q_inside, q_outside = zero, zero
@@ -227,47 +396,50 @@ def _rate_labels(
             p_inside, p_outside = p_inside * (b * r), p_outside * (a * r)
             q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
             q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
-        inside[run] = largest(q_inside) if largest_term else total(q_inside)
-        outside[run] = largest(q_outside) if largest_term else total(q_outside)
-        weight[run] = w
+        rates.inside[run] = largest(q_inside) if largest_term else total(q_inside)
+        rates.outside[run] = largest(q_outside) if largest_term else total(q_outside)
+        rates.weight[run] = w
         if restart:
             w = 0.0
             for s in range(size):
                 sums[s] = 0.0
 
 
-@kernel(error_model="numpy", forceinline=True)
-def rate_one_label(
-    restart: bool,
-    examples: NDArray[np.uint32],
-    ends: NDArray[np.uint32],
-    pair: Array,
-    weights: Array,
-    G: float,
-    H: float,
-    l1: float,
-    l2: float,
-    inside: Array,
-    outside: Array,
-    weight: Array,
+@finish_rates.of(BoundOfLabels, error_model="numpy")
+def _turn_into_bounds(rating: BoundOfLabels, n_runs: int, total_weight: float, rates: Rates) -> None:  # noqa: ARG001
+    """From q to twice the bound of the gain."""
+    for run in range(n_runs):
+        rates.inside[run] = 2 * bound_from_q(rates.inside[run], rates.weight[run])
+        rates.outside[run] = 2 * bound_from_q(rates.outside[run], total_weight - rates.weight[run])
+
+
+@finish_rates.of(SumOfLabels, BestLabel, OneLabel, HeadByLabel, HeadByBound, HeadBySystem)
+def _leave_rates(rating: Any, n_runs: int, total_weight: float, rates: Rates) -> None:
+    pass
+
+
+@rate_runs.of(OneLabel, error_model="numpy")
+def _rate_one(
+    rating: OneLabel, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates  # noqa: ARG001
 ) -> None:
-    """q = g^2 / (h + l2) for the one label of a single-label head."""
+    pairs, weights, inside, outside = swept.statistics, swept.weights, rates.inside, rates.outside
     g, h, w = 0.0, 0.0, 0.0
     j = 0
-    for run in range(ends.shape[0]):
-        end = ends[run]
+    for run in range(swept.ends.shape[0]):
+        end = swept.ends[run]
         while j <= end:
-            n = examples[j]
-            g += weights[n] * pair[n, 0]
-            h += weights[n] * pair[n, 1]
+            n = swept.entries[j]
+            g += weights[n] * pairs[n, 0]
+            h += weights[n] * pairs[n, 1]
             w += weights[n]
             j += 1
         inside[run] = g
         outside[run] = h
-        weight[run] = w
+        rates.weight[run] = w
         if restart:
             g, h, w = 0.0, 0.0, 0.0
-    for run in range(ends.shape[0]):
+    G, H, l1, l2 = totals[0], totals[1], rating.penalty.l1, rating.penalty.l2
+    for run in range(swept.ends.shape[0]):
         g = shrink(inside[run], l1)
         o = shrink(G - inside[run], l1)
         a = outside[run] + l2
@@ -276,119 +448,89 @@ def rate_one_label(
         outside[run] = o * o / b if b > FLOOR else 0.0
 
 
-@kernel(error_model="numpy")
-def add_example(settings: Settings, statistics: Array, n: int, weight: float, sums: Array) -> None:
-    """Add an example to sums: of its own layout, or for exact search `DENSE`, with H = diag(a) - b b^T."""
-    if settings.rating != RATE_EXACT or settings.layout == DENSE:
-        for s in range(0, sums.shape[0], LANES):
-            store(sums, s, load(sums, s) + weight * load(statistics, n * sums.shape[0] + s))
-        return
-    width = pad(settings.n_labels)
-    section = 2 * width if settings.layout == OUTER else 0
-    position = width
-    for k in range(settings.n_labels):
-        sums[k] += weight * statistics[n, k]
-        b = weight * statistics[n, section + k]
-        for j in range(k + 1):
-            sums[position + j] -= b * statistics[n, section + j]
-        position += k + 1
-        sums[position - 1] += weight * statistics[n, width + k]
-
-
-@kernel
-def rate_by_sums(
-    settings: Settings,
-    restart: bool,
-    examples: NDArray[np.uint32],
-    ends: NDArray[np.uint32],
-    statistics: Array,
-    weights: Array,
-    masses: Array,
-    totals: Array,
-    total_weight: float,
-    inside: Array,
-    outside: Array,
-    weight: Array,
-    workspace: Workspace,
+@rate_runs.of(HeadByLabel, HeadByBound, HeadBySystem)
+def _rate_heads(
+    rating: Any, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates
 ) -> None:
-    """Rate each condition by the sums over the examples that meet it: Algorithm 2 in all generality.
-
-    What is swept may be bins: then their sums have weight 1, and `masses` are the weights of the examples in them.
-    """
-    sums, others = workspace.sums, workspace.others
-    sums[:] = 0.0
+    """Algorithm 2 in all generality: rate each condition by the sums over the examples that meet it."""
+    sums, others = rating.sums, rating.others
+    for s in range(sums.shape[0]):
+        sums[s] = 0.0
     w = 0.0
     j = 0
-    for run in range(ends.shape[0]):
-        while j <= ends[run]:
-            n = examples[j]
-            add_example(settings, statistics, n, weights[n], sums)
-            w += masses[n]
+    for run in range(swept.ends.shape[0]):
+        while j <= swept.ends[run]:
+            n = swept.entries[j]
+            add_example(rating, swept.statistics, n, swept.weights[n], sums)
+            w += swept.masses[n]
             j += 1
         for s in range(sums.shape[0]):
             others[s] = totals[s] - sums[s]
-        inside[run] = 2 * rate_sums(settings, sums, w, workspace)
-        outside[run] = 2 * rate_sums(settings, others, total_weight - w, workspace)
-        weight[run] = w
+        rates.inside[run] = 2 * rate_head(rating, sums, w)
+        rates.outside[run] = 2 * rate_head(rating, others, total_weight - w)
+        rates.weight[run] = w
         if restart:
-            sums[:] = 0.0
+            for s in range(sums.shape[0]):
+                sums[s] = 0.0
             w = 0.0
 
 
-@kernel
-def choose_head(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> int:
-    """Put the labels that a head would be about into `workspace.labels`; returns how many."""
-    layout = DENSE if settings.rating == RATE_EXACT else settings.layout
-    rate_each_label(layout, sums, weight, settings.l1, settings.l2, workspace.gains)
-    return choose_labels(workspace.gains, settings.head_size, settings.head_share, workspace.labels)
+# --- Rating a head ----------------------------------------------------------------------------------------------------
+
+
+@by_kind
+def rate_head(rating: Rating, sums: Array, weight: float) -> float:
+    """The gain of Eq. 16 or 17, or the bound of it, of the labels that a head would be about."""
 
 
 @kernel
-def rate_sums(settings: Settings, sums: Array, weight: float, workspace: Workspace) -> float:
-    """The gain of Eq. 16 or 17, or the bound of it; of a partial head, if heads are partial."""
-    A, L, z = workspace.A, workspace.L, workspace.z
-    complete = not is_partial(settings)
-    if settings.rating == RATE_BOUND and complete:
-        return bound_gain(settings.layout, sums, weight, settings.l1, settings.l2)
-    if settings.rating == RATE_EXACT:
-        unpack(settings.n_labels, sums, settings.l1, A, z)
-        if complete:
-            return eliminate(A, settings.l2, z, L)
-    m = choose_head(settings, sums, weight, workspace)
-    labels = workspace.labels[:m]
-    if settings.rating == RATE_EXACT:
-        for i in range(m):
-            z[i] = z[labels[i]]
-            for j in range(i + 1):
-                A[i, j] = A[labels[i], labels[j]]
-        return eliminate(A, settings.l2, z[:m], L)
-    if settings.rating == RATE_BOUND:
-        return _bound_some_labels(settings, sums, weight, labels)
+def choose_head(rating: Any, sums: Array, weight: float) -> int:
+    """Put the labels that a head would be about into `rating.labels`; returns how many."""
+    rate_each_label(rating.layout, sums, weight, rating.penalty, rating.gains)
+    return choose_labels(rating.gains, rating.size, rating.share, rating.labels)
+
+
+@inner
+def _is_about_all(rating: Any) -> bool:
+    return rating.size >= rating.layout.n_labels and rating.share == 0.0
+
+
+@rate_head.of(HeadByLabel)
+def _rate_by_label(rating: HeadByLabel, sums: Array, weight: float) -> float:
     gain = 0.0
-    for i in range(m):
-        gain += workspace.gains[labels[i]]
+    for i in range(choose_head(rating, sums, weight)):
+        gain += rating.gains[rating.labels[i]]
     return gain
 
 
-@kernel
-def _bound_some_labels(settings: Settings, sums: Array, weight: float, labels: NDArray[np.int64]) -> float:
-    """`heads.bound_gain` for some of the labels."""
-    width = pad(settings.n_labels)
-    section = 2 * width if settings.layout == OUTER else 0
+@rate_head.of(HeadByBound)
+def _rate_by_bound(rating: HeadByBound, sums: Array, weight: float) -> float:
+    penalty = rating.penalty
+    if _is_about_all(rating):
+        return bound_gain(rating.layout, sums, weight, penalty)
+    width = pad(rating.layout.n_labels)
+    section = rating.layout.b * width
     gg, gb, bb = 0.0, 0.0, 0.0
-    for i in range(labels.shape[0]):
-        d = sums[width + labels[i]] + settings.l2
+    for i in range(choose_head(rating, sums, weight)):
+        k = rating.labels[i]
+        d = sums[width + k] + penalty.l2
         if d > FLOOR:
-            g, b = shrink(sums[labels[i]], settings.l1), sums[section + labels[i]]
+            g, b = shrink(sums[k], penalty.l1), sums[section + k]
             gg += g * g / d
             gb += g * b / d
             bb += b * b / d
     return combine_bound(gg, gb, bb, weight)
 
 
-@kernel(error_model="numpy", forceinline=True)
-def turn_into_bounds(n_runs: int, total_weight: float, inside: Array, outside: Array, weight: Array) -> None:
-    """From q to twice the bound of the gain, for all conditions."""
-    for run in range(n_runs):
-        inside[run] = 2 * bound_from_q(inside[run], weight[run])
-        outside[run] = 2 * bound_from_q(outside[run], total_weight - weight[run])
+@rate_head.of(HeadBySystem)
+def _rate_by_system(rating: HeadBySystem, sums: Array, weight: float) -> float:
+    A, L, z, labels = rating.A, rating.L, rating.z, rating.labels
+    unpack(rating.layout.n_labels, sums, rating.penalty.l1, A, z)
+    if _is_about_all(rating):
+        return eliminate(A, rating.penalty.l2, z, L)
+    m = choose_head(rating, sums, weight)
+    for i in range(m):
+        z[i] = z[labels[i]]
+        for j in range(i + 1):
+            A[i, j] = A[labels[i], labels[j]]
+    return eliminate(A, rating.penalty.l2, z[:m], L)

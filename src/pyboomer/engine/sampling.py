@@ -83,6 +83,23 @@ def draw_examples(seed: int, rule: int, size: int, strata: Strata, counts: NDArr
         begin = end
 
 
+NOTHING = np.empty(0, dtype=np.int64)
+
+
+class Draw(NamedTuple):
+    """What to draw from, what need not be drawn, and room for both together; all are in ascending order."""
+
+    choices: NDArray[np.int64]
+    fixed: NDArray[np.int64]
+    drawn: NDArray[np.int64]
+
+
+def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
+    """What it takes to draw `size` of the numbers below n that are not fixed."""
+    choices = np.setdiff1d(np.arange(n), fixed)
+    return Draw(choices, fixed, np.empty(min(size, len(choices)) + len(fixed), dtype=np.int64))
+
+
 def draw_features(
     seed: int, rule: int, step: int, n_features: int, size: int, fixed: Sequence[int] = ()
 ) -> NDArray[np.int64]:
@@ -90,38 +107,31 @@ def draw_features(
 
     `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
     """
-    features = np.setdiff1d(np.arange(n_features), fixed)
-    drawn = np.empty(min(size, len(features)) + len(fixed), dtype=np.int64)
-    fill_with_draw(seed, rule, step, features, np.array(fixed, dtype=np.int64), drawn)
-    return drawn
+    draw = make_draw(n_features, size, np.array(fixed, dtype=np.int64))
+    fill_with_draw(seed, rule, step, draw)
+    return draw.drawn
 
 
 def draw_labels(seed: int, rule: int, n_labels: int, size: int) -> NDArray[np.int64]:
     """The labels that a rule may be about: `size` of them without replacement, or 0 for each in turn."""
-    drawn = np.empty(max(size, 1), dtype=np.int64)
-    fill_with_labels(seed, rule, np.arange(n_labels), size, drawn)
-    return drawn
+    draw = make_draw(n_labels, max(size, 1))
+    fill_with_labels(seed, rule, size == 0, draw)
+    return draw.drawn
 
 
 @kernel
-def fill_with_labels(seed: int, rule: int, labels: NDArray[np.int64], size: int, drawn: NDArray[np.int64]) -> None:
-    """`draw_labels` into an array; rules are counted from 1, behind the default rule."""
-    if size == 0:
-        drawn[0] = (rule - 1) % labels.shape[0]
+def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
+    """Draw labels, or take the next in turn; rules are counted from 1, behind the default rule."""
+    if in_turn:
+        labels.drawn[0] = (rule - 1) % labels.choices.shape[0]
     else:
-        fill_with_draw(seed, rule, LABELS_STEP, labels, labels[:0], drawn)
+        fill_with_draw(seed, rule, LABELS_STEP, labels)
 
 
 @kernel
-def fill_with_draw(
-    seed: int,
-    rule: int,
-    step: int,
-    choices: NDArray[np.int64],
-    fixed: NDArray[np.int64],
-    drawn: NDArray[np.int64],
-) -> None:
-    """Draw without replacement from `choices`, and add those that are `fixed`; all are in ascending order."""
+def fill_with_draw(seed: int, rule: int, step: int, draw: Draw) -> None:
+    """Draw without replacement, and add what is fixed."""
+    choices, fixed, drawn = draw.choices, draw.fixed, draw.drawn
     n, n_fixed = choices.shape[0], fixed.shape[0]
     size = drawn.shape[0] - n_fixed
     for i in range(n_fixed):

@@ -4,44 +4,62 @@ It has three steps: collect the values of the covered examples in ascending orde
 condition that each run ends, and its negation; pick the best. Binned features are swept from sums over their bins.
 
 Candidates are visited in a fixed order: thresholds or categories ascending, ``<=`` before ``>`` and ``==`` before
-``!=``. One replaces the best so far only if its gain is larger by the relative margin `heads.TIE`, so that rounding
+``!=``. One replaces the best so far only if its gain is larger by the relative margin `precision.TIE`, so that rounding
 never decides between equals.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array
-from pyboomer.columns.features import MISSING, NONE, Columns, collect_column
-from pyboomer.compiling.kernel import kernel
-from pyboomer.compiling.simd import LANES, load, prefetch, store
-from pyboomer.engine.rating import (
-    RATE_BOUND,
-    RATE_SINGLE,
-    Settings,
-    Workspace,
-    add_example,
-    is_rated_by_sums,
-    rate_by_sums,
-    rate_labels,
-    rate_one_label,
-    turn_into_bounds,
-)
+from pyboomer.arrays import Array, Rows
+from pyboomer.columns.binned import MISSING, BinnedColumns
+from pyboomer.columns.entries import START, Entries, collect, make_entries
+from pyboomer.columns.sorted import SortedColumns
+from pyboomer.columns.sparse import SparseColumns, collect_stored
+from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kinds import by_kind
+from pyboomer.compiling.simd import LANES, load, make_zeros, prefetch, store
+from pyboomer.engine.rating import Rates, Rating, Swept, add_example, finish_rates, rate_runs
+from pyboomer.rules import precision
 from pyboomer.rules.operators import AT_MOST, EQUAL
-from pyboomer.rules.precision import TIE
-from pyboomer.rules.precision import midpoint as midpoint_in_python
 
+TIE = precision.TIE
 BLOCK = 128  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
-midpoint = kernel(midpoint_in_python)
+
+midpoint = inner(precision.midpoint)
 
 
-@kernel(forceinline=True)
-def _find_runs(values: Array, ends: NDArray[np.uint32]) -> np.int64:
+class Sample(NamedTuple):
+    """The examples that a rule is learned from, as far as it covers them."""
+
+    statistics: Array
+    weights: Array  # of each example in the sample: 0 if it is not in it, or no longer covered
+    rows: Rows  # the examples covered; if X is sparse, those that have been at the beginning
+    n_covered: int
+    weight: float  # of all that are covered
+
+
+class Runs(NamedTuple):
+    """Scratch of a sweep: the entries of a feature in order, in runs of equal values, and the ratings of these."""
+
+    entries: Entries
+    rates: Rates
+
+
+def make_runs(n: int) -> Runs:
+    """Scratch for n examples, or for 256 bins."""
+    return Runs(make_entries(n), Rates(*np.empty((3, max(n + 1, 256)))))
+
+
+@inner(forceinline=True)
+def _find_runs(values: Array, ends: Rows) -> np.int64:
     """Find where runs of equal values end; returns their number."""
     m = values.shape[0]
     if m == 0:
         return np.int64(0)
-    runs = NONE
+    runs = START
     if values[0] != values[m - 1]:
         for j in range(m - 1):
             ends[runs] = j
@@ -50,22 +68,21 @@ def _find_runs(values: Array, ends: NDArray[np.uint32]) -> np.int64:
     return np.int64(runs) + 1
 
 
-@kernel(forceinline=True)
+@inner(forceinline=True)
 def _pick(
-    n_runs: int, total_weight: float, settings: Settings, workspace: Workspace, best: float
+    rating: Rating, n_runs: int, total_weight: float, rates: Rates, min_coverage: float, best: float
 ) -> tuple[float, int, bool]:
     """The first condition among the best that beat `best`: its gain, its run (-1: there is none), whether negated."""
-    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
-    if settings.rating == RATE_BOUND and not is_rated_by_sums(settings):
-        turn_into_bounds(n_runs, total_weight, inside, outside, weight)
+    finish_rates(rating, n_runs, total_weight, rates)
+    inside, outside, weight = rates.inside, rates.outside, rates.weight
     best_run = -1
     best_negated = False
     limit = 2 * best * (1 + TIE)
     for run in range(n_runs):
-        if inside[run] > limit and weight[run] >= settings.min_coverage:
+        if inside[run] > limit and weight[run] >= min_coverage:
             best_run, best_negated = run, False
             limit = inside[run] * (1 + TIE)
-        if outside[run] > limit and total_weight - weight[run] >= settings.min_coverage:
+        if outside[run] > limit and total_weight - weight[run] >= min_coverage:
             best_run, best_negated = run, True
             limit = outside[run] * (1 + TIE)
     if best_run >= 0:
@@ -73,205 +90,183 @@ def _pick(
     return best, best_run, best_negated
 
 
-@kernel(forceinline=True)
-def _rate_runs(
-    restart: bool,
-    examples: NDArray[np.uint32],
-    ends: NDArray[np.uint32],
-    statistics: Array,
-    weights: Array,
-    masses: Array,
-    label: int,
-    totals: Array,
-    total_weight: float,
-    settings: Settings,
-    workspace: Workspace,
-    inside: Array,
-    outside: Array,
-    weight: Array,
-) -> None:
-    """Rate the runs by sums of rows of statistics: of examples or bins, about all labels or one."""
-    if label >= 0:
-        rate_one_label(
-            restart,
-            examples,
-            ends,
-            statistics,
-            weights,
-            totals[0],
-            totals[1],
-            settings.l1,
-            settings.l2,
-            inside,
-            outside,
-            weight,
-        )
-    elif is_rated_by_sums(settings):
-        rate_by_sums(
-            settings,
-            restart,
-            examples,
-            ends,
-            statistics,
-            weights,
-            masses,
-            totals,
-            total_weight,
-            inside,
-            outside,
-            weight,
-            workspace,
-        )
-    else:
-        rate_labels(
-            settings.rating == RATE_SINGLE,
-            restart,
-            examples,
-            ends,
-            statistics,
-            weights,
-            totals,
-            settings.l2,
-            inside,
-            outside,
-            weight,
-            workspace.sums,
-        )
+@inner
+def _sum_present(rating: Rating, sample: Sample, missing: Rows) -> float:
+    """Leave in `rating.present` what some examples leave of the sums over all; returns their weight."""
+    sums, whole = rating.present, rating.whole
+    for s in range(sums.shape[0]):
+        sums[s] = whole[s]
+    removed = 0.0
+    for j in range(missing.shape[0]):
+        n = missing[j]
+        removed += sample.weights[n]
+        add_example(rating, sample.statistics, n, -sample.weights[n], sums)
+    return removed
 
 
-@kernel(forceinline=True)
-def sweep_column(
-    columns: Columns,
-    feature: int,
-    statistics: Array,
-    weights: Array,
-    rows: NDArray[np.uint32],
-    n_covered: int,
-    whole_weight: float,
-    label: int,
-    settings: Settings,
-    workspace: Workspace,
-    best: float,
+@by_kind
+def sweep(
+    columns: Any, feature: int, sample: Sample, rating: Rating, runs: Runs, min_coverage: float, best: float
 ) -> tuple[float, int, float]:
     """The best condition on a feature that beats `best`: its gain, operator (-1: there is none) and value.
 
-    `workspace.whole` holds the sums over all covered, sampled examples (of its label alone, for a single-label head
-    whose label is known). The examples that hold the fill value of a sparse feature are never summed: the others are
-    swept towards it from both sides.
+    `rating.whole` holds the sums over all that is covered.
     """
-    examples, values, ends = workspace.examples, workspace.values, workspace.ends
-    inside, outside, weight = workspace.inside, workspace.outside, workspace.weight
-    m_below, m_above, n_missing = collect_column(
-        columns, feature, rows, weights, examples, values, ends, workspace.bits
-    )
-    m = m_below + m_above
-    filled = m + n_missing < n_covered
-    below = _find_runs(values[:m_below], ends)
-    above = _find_runs(values[m_below:m], ends[below:])
-    n_values = below + filled + above
+
+
+@sweep.of(SortedColumns, BinnedColumns, forceinline=True)
+def _sweep_dense(
+    columns: Any, feature: int, sample: Sample, rating: Rating, runs: Runs, min_coverage: float, best: float
+) -> tuple[float, int, float]:
+    m, n_missing = collect(columns, feature, sample.rows, sample.weights, runs.entries)
+    n_values = _find_runs(runs.entries.values[:m], runs.entries.ends)
     if n_values < 2:
         return best, -1, 0.0
-    own = workspace.pair if label >= 0 else statistics
-    totals, total_weight = workspace.whole, whole_weight
+    totals, total_weight = rating.whole, sample.weight
     if n_missing > 0:
-        totals = workspace.total
-        total_weight -= _sum_present(examples[m : m + n_missing], own, weights, label, settings, workspace)
-
+        totals = rating.present
+        total_weight -= _sum_present(rating, sample, runs.entries.examples[m : m + n_missing])
     # Of two values, the second makes the same conditions as the first. The last threshold would leave nothing above it.
     nominal = columns.nominal[feature]
     by_value = nominal and n_values > 2
     n_runs = n_values if by_value else n_values - 1
-    for part in range(3):
-        restart, negated, entry, end = by_value, False, 0, 0
-        if part == 0:  # upwards to the fill value
-            first, last = 0, min(below, n_runs)
-        elif part == 1:  # downwards to it; what is swept then meets the negations of the conditions
-            first, last = below + (by_value and filled), n_runs
-            negated, entry, end = not by_value, m_below, below
-        else:  # a nominal feature: whatever is stored meets the negation of the condition on the fill value
-            first, last = below, below + (by_value and filled)
-            restart, negated, end = False, True, below + above
-            ends[end] = m - 1
-        if first >= last:
-            continue
-        _rate_runs(
-            restart,
-            examples[entry:],
-            ends[end : end + last - first],
-            own,
-            weights,
-            weights,
-            label,
-            totals,
-            total_weight,
-            settings,
-            workspace,
-            outside[first:] if negated else inside[first:],
-            inside[first:] if negated else outside[first:],
-            weight[first:],
-        )
-        if part == 1:
-            _reverse(inside[first:last])
-            _reverse(outside[first:last])
-            _reverse(weight[first:last])
-        if negated:
-            for run in range(first, last):
-                weight[run] = total_weight - weight[run]
-    best, run, negated = _pick(n_runs, total_weight, settings, workspace, best)
+    swept = Swept(runs.entries.examples, runs.entries.ends[:n_runs], sample.statistics, sample.weights, sample.weights)
+    rate_runs(rating, swept, by_value, totals, total_weight, runs.rates)
+    best, run, negated = _pick(rating, n_runs, total_weight, runs.rates, min_coverage, best)
     if run < 0:
         return best, -1, 0.0
-    value = _read_value(run, below, filled, n_values, m_below, columns.fill[feature], workspace)
+    value = runs.entries.values[runs.entries.ends[run]]
     if nominal:
         return best, EQUAL + negated, value
-    above_it = _read_value(run + 1, below, filled, n_values, m_below, columns.fill[feature], workspace)
-    return best, AT_MOST + negated, midpoint(value, above_it)
+    return best, AT_MOST + negated, midpoint(value, runs.entries.values[runs.entries.ends[run + 1]])
 
 
-@kernel
-def _read_value(
-    run: int, below: int, filled: bool, n_values: int, m_below: int, fill: float, workspace: Workspace
-) -> float:
+# --- Sparse features --------------------------------------------------------------------------------------------------
+
+
+@sweep.of(SparseColumns, forceinline=True)
+def _sweep_sparse(
+    columns: SparseColumns, feature: int, sample: Sample, rating: Rating, runs: Runs, min_coverage: float, best: float
+) -> tuple[float, int, float]:
+    """The examples that hold the fill value are never summed: the others are swept towards it from both sides."""
+    m_below, m_above, n_missing = collect_stored(columns, feature, sample.weights, runs.entries)
+    m = m_below + m_above
+    filled = m + n_missing < sample.n_covered
+    below = _find_runs(runs.entries.values[:m_below], runs.entries.ends)
+    above = _find_runs(runs.entries.values[m_below:m], runs.entries.ends[below:])
+    n_values = below + filled + above
+    if n_values < 2:
+        return best, -1, 0.0
+    totals, total_weight = rating.whole, sample.weight
+    if n_missing > 0:
+        totals = rating.present
+        total_weight -= _sum_present(rating, sample, runs.entries.examples[m : m + n_missing])
+
+    nominal = columns.nominal[feature]  # conditions are those of a dense feature, see above
+    by_value = nominal and n_values > 2
+    n_runs = n_values if by_value else n_values - 1
+    rates = runs.rates
+    last = min(below, n_runs)
+    if last > 0:  # upwards to the fill value
+        swept = Swept(runs.entries.examples, runs.entries.ends[:last], sample.statistics, sample.weights, sample.weights)
+        rate_runs(rating, swept, by_value, totals, total_weight, rates)
+    first = below + (by_value and filled)
+    if first < n_runs:  # downwards to it; what is swept then meets the negations of the conditions
+        ends = runs.entries.ends[below : below + n_runs - first]
+        swept = Swept(runs.entries.examples[m_below:], ends, sample.statistics, sample.weights, sample.weights)
+        part = _take_rates(rates, first, not by_value)
+        rate_runs(rating, swept, by_value, totals, total_weight, part)
+        _reverse(part.inside[: n_runs - first])
+        _reverse(part.outside[: n_runs - first])
+        _reverse(part.weight[: n_runs - first])
+        if not by_value:
+            _negate(rates.weight[first:n_runs], total_weight)
+    if by_value and filled:  # whatever is stored meets the negation of the condition on the fill value
+        end = below + above
+        runs.entries.ends[end] = m - 1
+        swept = Swept(runs.entries.examples, runs.entries.ends[end : end + 1], sample.statistics, sample.weights, sample.weights)
+        rate_runs(rating, swept, False, totals, total_weight, _take_rates(rates, below, True))
+        _negate(rates.weight[below : below + 1], total_weight)
+
+    best, run, negated = _pick(rating, n_runs, total_weight, rates, min_coverage, best)
+    if run < 0:
+        return best, -1, 0.0
+    places = Places(below, filled, n_values, m_below)
+    value = _read_value(run, places, columns.fill[feature], runs)
+    if nominal:
+        return best, EQUAL + negated, value
+    return best, AT_MOST + negated, midpoint(value, _read_value(run + 1, places, columns.fill[feature], runs))
+
+
+@inner
+def _take_rates(rates: Rates, first: int, negated: bool) -> Rates:
+    """The ratings from a run on; those of the negations as if they were those of the conditions, if asked for."""
+    inside, outside = rates.inside[first:], rates.outside[first:]
+    return Rates(outside, inside, rates.weight[first:]) if negated else Rates(inside, outside, rates.weight[first:])
+
+
+@inner
+def _negate(weight: Array, total_weight: float) -> None:
+    for run in range(weight.shape[0]):
+        weight[run] = total_weight - weight[run]
+
+
+class Places(NamedTuple):
+    """Where the runs of a sparse feature are: how many below the fill value, whether it occurs, how many in all."""
+
+    below: int
+    filled: bool
+    n_values: int
+    m_below: int  # entries below the fill value
+
+
+@inner
+def _read_value(run: int, places: Places, fill: float, runs: Runs) -> float:
     """The value of a run, counted in ascending order."""
-    if run < below:
-        return workspace.values[workspace.ends[run]]
-    if filled and run == below:
+    if run < places.below:
+        return runs.entries.values[runs.entries.ends[run]]
+    if places.filled and run == places.below:
         return fill
-    return workspace.values[m_below + workspace.ends[below + n_values - 1 - run]]
+    return runs.entries.values[places.m_below + runs.entries.ends[places.below + places.n_values - 1 - run]]
 
 
-@kernel(forceinline=True)
+@inner(forceinline=True)
 def _reverse(numbers: Array) -> None:
     n = numbers.shape[0]
     for i in range(n // 2):
         numbers[i], numbers[n - 1 - i] = numbers[n - 1 - i], numbers[i]
 
 
-@kernel(error_model="numpy")
-def sum_bins(
-    codes: NDArray[np.uint8],
-    features: NDArray[np.int64],
-    rows: NDArray[np.uint32],
-    statistics: Array,
-    first: int,
-    weights: Array,
-    label: int,
-    workspace: Workspace,
-) -> None:
-    """Sum the statistics of the covered examples over the bins of each drawn feature.
+# --- Bins -------------------------------------------------------------------------------------------------------------
 
-    All columns from `first` on that `workspace.bins` has room for, or those of the one label of a single-label head.
-    Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features, and
-    asked for while the block before is summed, a share of them with each feature.
+
+class BinSums(NamedTuple):
+    """Sums over the bins of some features."""
+
+    sums: Array  # (features, 256, statistics)
+    weight: Array  # (features, 256): the weight of the examples in a bin
+    ones: Array  # (256,): what the sums over a bin are weighted with
+
+
+def make_bin_sums(n_features: int, size: int) -> BinSums:
+    """Room for the sums over the bins of so many features."""
+    sums = make_zeros((n_features * 256, size)).reshape(n_features, 256, size)
+    return BinSums(sums, np.empty((n_features, 256)), np.ones(256))
+
+
+@kernel(error_model="numpy")
+def sum_bins(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, first: int, bins: BinSums) -> None:
+    """Sum the statistics of the covered examples over the bins of some features.
+
+    All columns from `first` on that there is room for. Examples are taken in blocks that fit the cache: their
+    statistics are read from memory once for all features, and asked for while the block before is summed, a share of
+    them with each feature.
     """
-    bins, bin_weight, pair = workspace.bins, workspace.bin_weight, workspace.pair
+    statistics, weights, rows, sums = sample.statistics, sample.weights, sample.rows, bins.sums
     size = statistics.shape[1]
-    width = bins.shape[2]
+    width = sums.shape[2]
     last = rows.shape[0] - 1
-    for i in range(features.shape[0]):
-        for b in range(256):
-            bin_weight[i, b] = 0.0
-            for s in range(2 if label >= 0 else width):
-                bins[i, b, s] = 0.0
+    _clear(bins)
     for start in range(0, rows.shape[0], BLOCK):
         end = min(start + BLOCK, rows.shape[0])
         for i in range(features.shape[0]):
@@ -280,92 +275,92 @@ def sum_bins(
                 n = rows[r]
                 code = np.int64(codes[feature, n])
                 weight = weights[n]
-                bin_weight[i, code] += weight
-                if label >= 0:
-                    bins[i, code, 0] += weight * pair[n, 0]
-                    bins[i, code, 1] += weight * pair[n, 1]
-                else:
-                    source, target = n * size + first, (i * 256 + code) * width
-                    for s in range(0, width, LANES):
-                        store(bins, target + s, load(bins, target + s) + weight * load(statistics, source + s))
-                    soon = rows[min(r + BLOCK, last)] * size + first
-                    share = i * LANES
-                    while share < width:
-                        prefetch(statistics, soon + share)
-                        share += features.shape[0] * LANES
+                bins.weight[i, code] += weight
+                source, target = n * size + first, (i * 256 + code) * width
+                for s in range(0, width, LANES):
+                    store(sums, target + s, load(sums, target + s) + weight * load(statistics, source + s))
+                soon = rows[min(r + BLOCK, last)] * size + first
+                share = i * LANES
+                while share < width:
+                    prefetch(statistics, soon + share)
+                    share += features.shape[0] * LANES
+
+
+@kernel
+def sum_bins_of_pairs(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
+    """The same for one label: gradient and curvature of each example."""
+    pairs, weights, rows, sums = sample.statistics, sample.weights, sample.rows, bins.sums
+    _clear(bins)
+    for start in range(0, rows.shape[0], BLOCK):
+        end = min(start + BLOCK, rows.shape[0])
+        for i in range(features.shape[0]):
+            feature = features[i]
+            for r in range(start, end):
+                n = rows[r]
+                code = np.int64(codes[feature, n])
+                weight = weights[n]
+                bins.weight[i, code] += weight
+                sums[i, code, 0] += weight * pairs[n, 0]
+                sums[i, code, 1] += weight * pairs[n, 1]
+
+
+@inner
+def _clear(bins: BinSums) -> None:
+    for i in range(bins.sums.shape[0]):
+        for b in range(256):
+            bins.weight[i, b] = 0.0
+            for s in range(bins.sums.shape[2]):
+                bins.sums[i, b, s] = 0.0
 
 
 @kernel
 def sweep_bins(
-    nominal: bool, bins: Array, bin_weight: Array, label: int, settings: Settings, workspace: Workspace, best: float
+    bins: BinSums, nominal: NDArray[np.bool_], rating: Rating, runs: Runs, min_coverage: float, best: float
+) -> tuple[float, int, int, float]:
+    """The best condition on some features that beats `best`, given the sums over their bins.
+
+    Its gain, its feature (by its place among them), operator (-1: there is none) and value: a bin number, or a number
+    between two of them.
+    """
+    chosen, operator, value = -1, -1, 0.0
+    for i in range(bins.sums.shape[0]):
+        best, found, found_value = _sweep_feature(bins, i, nominal[i], rating, runs, min_coverage, best)
+        if found >= 0:
+            chosen, operator, value = i, found, found_value
+    return best, chosen, operator, value
+
+
+@inner
+def _sweep_feature(
+    bins: BinSums, i: int, nominal: bool, rating: Rating, runs: Runs, min_coverage: float, best: float
 ) -> tuple[float, int, float]:
-    """`sweep_column` for a binned feature, given the sums over its bins: each bin that is not empty is a run."""
-    size = 2 if label >= 0 else bins.shape[1]
-    sums = workspace.total[:size]
-    for s in range(size):
-        sums[s] = 0.0
+    """`sweep` for a binned feature: each bin that is not empty is a run."""
+    sums, weight, totals = bins.sums[i], bins.weight[i], rating.present
+    for s in range(totals.shape[0]):
+        totals[s] = 0.0
     total_weight = 0.0
     m = 0
     for b in range(MISSING):
-        if bin_weight[b] > 0.0:
-            workspace.examples[m] = b
-            workspace.ends[m] = m
+        if weight[b] > 0.0:
+            runs.entries.examples[m] = b
+            runs.entries.ends[m] = m
             m += 1
-            total_weight += bin_weight[b]
-            for s in range(size):
-                sums[s] += bins[b, s]
+            total_weight += weight[b]
+            for s in range(totals.shape[0]):
+                totals[s] += sums[b, s]
     if m < 2:
         return best, -1, 0.0
     n_runs = m if nominal else m - 1
-    _rate_runs(
-        nominal,
-        workspace.examples,
-        workspace.ends[:n_runs],
-        bins,
-        workspace.ones,
-        bin_weight,
-        label,
-        sums,
-        total_weight,
-        settings,
-        workspace,
-        workspace.inside,
-        workspace.outside,
-        workspace.weight,
-    )
+    swept = Swept(runs.entries.examples, runs.entries.ends[:n_runs], sums, bins.ones, weight)
+    rate_runs(rating, swept, nominal, totals, total_weight, runs.rates)
     w = 0.0
     for run in range(n_runs):
-        w = bin_weight[workspace.examples[run]] + (0.0 if nominal else w)
-        workspace.weight[run] = w
-    best, run, negated = _pick(n_runs, total_weight, settings, workspace, best)
+        w = weight[runs.entries.examples[run]] + (0.0 if nominal else w)
+        runs.rates.weight[run] = w
+    best, run, negated = _pick(rating, n_runs, total_weight, runs.rates, min_coverage, best)
     if run < 0:
         return best, -1, 0.0
-    bin = workspace.examples[run]
+    number = np.float64(runs.entries.examples[run])
     if nominal:
-        return best, EQUAL + negated, bin
-    return best, AT_MOST + negated, midpoint(bin, workspace.examples[run + 1])
-
-
-@kernel
-def _sum_present(
-    missing: NDArray[np.uint32],
-    statistics: Array,
-    weights: Array,
-    label: int,
-    settings: Settings,
-    workspace: Workspace,
-) -> float:
-    """Leave in `workspace.total` what some examples leave of the sums over all; returns their weight."""
-    sums = workspace.total
-    for s in range(2 if label >= 0 else sums.shape[0]):
-        sums[s] = workspace.whole[s]
-    removed = 0.0
-    for j in range(missing.shape[0]):
-        n = missing[j]
-        removed += weights[n]
-        if label >= 0:
-            sums[0] -= weights[n] * statistics[n, 0]
-            sums[1] -= weights[n] * statistics[n, 1]
-        else:
-            add_example(settings, statistics, n, -weights[n], sums)
-    return removed
+        return best, EQUAL + negated, number
+    return best, AT_MOST + negated, midpoint(number, np.float64(runs.entries.examples[run + 1]))

@@ -1,8 +1,7 @@
-"""Threads share the heavy steps of learning a rule from binned features, where there are many examples.
+"""Threads share the steps that take long where there are many examples.
 
-The loops over rules and refinements are those of `boosting` and `refinement`, interpreted by Python, not compiled: what
-they call is compiled and releases the interpreter lock, so that Python's own threads can divide it. Each thread works
-on whole features, columns of the statistics or examples, and no sum is divided; hence the rules do not depend on the
+What they call is compiled and releases the interpreter lock, so that Python's own threads can divide it. Each works on
+whole features, columns of the statistics or examples, and no sum is divided; hence the rules do not depend on the
 number of threads. (Numba's own parallel loops are not used: two Python threads that fit at the same time may not both
 enter them.)
 """
@@ -10,88 +9,117 @@ enter them.)
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
-from types import FunctionType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pyboomer.compiling.simd import LANES, make_zeros
-from pyboomer.engine.booster import Steps
-from pyboomer.engine.boosting import learn_rules
-from pyboomer.engine.heads import fit_head
-from pyboomer.engine.refinement import refine_rule
-from pyboomer.engine.statistics import add_scores_to_rows, sum_hessians, sum_rows, update_statistics
-from pyboomer.engine.sweeping import sum_bins
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.simd import LANES, pad
+from pyboomer.engine.heads import (
+    Penalty,
+    Room,
+    fit_head,
+    is_matrix_free,
+    solve_diagonal,
+    solve_matrix_free,
+    solve_system,
+)
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, add_scores_to_rows, sum_hessians, sum_rows, sum_weights
+from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums, sum_bins, sum_bins_of_pairs
+from pyboomer.losses.twin import update
 
 WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
 
 
-def spread_steps(pool: ThreadPoolExecutor, n_threads: int) -> Steps:
-    """The steps of `boosting`, divided among the threads of a pool."""
+class Threads:
+    """Some threads, or just the one that calls."""
 
-    def share(work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
-        return list(pool.map(work, parts)) if len(parts) > 1 else [work(part) for part in parts]
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
-    def count(numbers: int) -> int:
-        return n_threads if numbers >= WORTHWHILE else 1
+    def close(self) -> None:
+        """Let the threads go."""
+        if self.pool is not None:
+            self.pool.shutdown()
 
-    def over_bins(
-        codes: Any,
-        features: Any,
-        rows: Any,
-        statistics: Any,
-        first: int,
-        weights: Any,
-        label: int,
-        workspace: Any,
-    ) -> None:
+    def _count(self, numbers: int) -> int:
+        """How many threads are worth their while for a step that reads so many numbers."""
+        return self.n_threads if numbers >= WORTHWHILE else 1
+
+    def _share(self, work: Callable[[Any], Any], parts: list[Any]) -> None:
+        if self.pool is None or len(parts) == 1:
+            for part in parts:
+                work(part)
+        else:
+            list(self.pool.map(work, parts))
+
+    def sum_bins(self, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
         """Two threads read half of the statistics each; if there are more, these divide the features."""
-        width = 2 if label >= 0 else statistics.shape[1]
-        n_parts = count(len(rows) * width * len(features))
-        n_halves = 2 if n_parts % 2 == 0 and label < 0 else 1
+        width = sample.statistics.shape[1]
+        n_parts = self._count(len(sample.rows) * width * len(features))
+        of_pairs = width < LANES
+        n_halves = 2 if n_parts % 2 == 0 and not of_pairs else 1
 
         def work(part: tuple[slice, slice]) -> None:
             some, columns = part
-            bins, bin_weight = workspace.bins[some, :, columns], workspace.bin_weight[some]
-            # arrays of its own: two threads that write to neighbouring cache lines would wait for each other
-            sums = make_zeros((bins.shape[0] * 256, bins.shape[2])).reshape(bins.shape)
-            own = workspace._replace(bins=sums, bin_weight=np.empty(bin_weight.shape))
-            sum_bins(codes, features[some], rows, statistics, first + columns.start, weights, label, own)
-            bins[:, :, :width], bin_weight[:] = own.bins[:, :, :width], own.bin_weight
+            if n_parts == 1:
+                own = bins
+            else:  # arrays of its own: two threads that write to neighbouring cache lines would wait for each other
+                own = make_bin_sums(some.stop - some.start, columns.stop - columns.start)
+            if of_pairs:
+                sum_bins_of_pairs(codes, features[some], sample, own)
+            else:
+                sum_bins(codes, features[some], sample, columns.start, own)
+            if own is not bins:
+                bins.sums[some, :, columns], bins.weight[some] = own.sums, own.weight
 
-        columns = divide(workspace.bins.shape[2], n_halves, LANES)
-        share(work, list(product(divide(len(features), n_parts // n_halves), columns)))
+        columns = [slice(0, width)] if of_pairs else divide(width, n_halves, LANES)
+        self._share(work, list(product(divide(len(features), n_parts // n_halves), columns)))
 
-    def over_columns(statistics: Any, first: int, rows: Any, weights: Any, sums: Any) -> float:
-        def work(part: slice) -> float:
-            return float(sum_rows(statistics, first + part.start, rows, weights, sums[part]))
+    def update(self, truth: Any, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+        """`twin.update`, divided by examples."""
 
-        return share(work, divide(len(sums), count(len(rows) * len(sums)), LANES))[0]
-
-    def over_labels(layout: int, first: int, statistics: Any, rows: Any, weights: Any, A: Any) -> None:
         def work(part: slice) -> None:
-            sum_hessians(layout, first + part.start, statistics, rows, weights, A[part])
+            update(truth, scores, rows[part], statistics, first, last)
 
-        share(work, divide(len(A), count(len(rows) * A.size), 2))
+        self._share(work, divide(len(rows), self._count(len(rows) * scores.shape[1])))
 
-    def update(kind: int, layout: int, truth: Any, scores: Any, rows: Any, *rest: Any) -> None:
+    def add_scores(self, scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
+        """`statistics.add_scores_to_rows`, divided by examples."""
+
         def work(part: slice) -> None:
-            update_statistics(kind, layout, truth, scores, rows[part], *rest)
+            add_scores_to_rows(scores, rows[part], head, first, last)
 
-        share(work, divide(len(rows), count(len(rows) * scores.shape[1])))
+        self._share(work, divide(len(rows), self._count(len(rows) * scores.shape[1])))
 
-    def add_scores(scores: Any, rows: Any, *rest: Any) -> None:
-        def work(part: slice) -> None:
-            add_scores_to_rows(scores, rows[part], *rest)
+    def fit_head(
+        self, layout: Layout, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+    ) -> tuple[float, float]:
+        """`heads.fit_head`; sums of statistics are divided by columns, sums of Hessians by labels."""
+        size = statistics.shape[1]
+        n_parts = self._count(len(rows) * size)
+        if n_parts == 1 or isinstance(layout, Dense):
+            return fit_head(layout, statistics, rows, weights, penalty, room, head)  # type: ignore[no-any-return]
 
-        share(work, divide(len(rows), count(len(rows) * scores.shape[1])))
+        def sum_columns(part: slice) -> None:
+            sum_rows(statistics, part.start, rows, weights, room.sums[part])
 
-    refine = _interpret(refine_rule, sum_bins=over_bins)
-    fit = _interpret(fit_head, sum_rows=over_columns, sum_hessians=over_labels)
-    learn = _interpret(
-        learn_rules, refine_rule=refine, fit_head=fit, update_statistics=update, add_scores_to_rows=add_scores
-    )
-    return Steps(learn, fit, update, add_scores)
+        self._share(sum_columns, divide(size, n_parts, LANES))
+        coverage = sum_weights(rows, weights)
+        if isinstance(layout, Diagonal):
+            return solve_diagonal(layout, room.sums, penalty, head), coverage
+        if is_matrix_free(layout, statistics, rows):
+            return solve_matrix_free(layout, statistics, rows, weights, coverage, penalty, room, head), coverage
+        k, width = layout.n_labels, pad(layout.n_labels)
+        A, L = (flat[: k * width].reshape(k, width) for flat in (room.A, room.L))
+
+        def sum_labels(part: slice) -> None:
+            sum_hessians(layout, part.start, statistics, rows, weights, A[part])
+
+        self._share(sum_labels, divide(k, self._count(len(rows) * A.size), 2))
+        return solve_system(room.sums, penalty, A, L, head), coverage
 
 
 def divide(size: int, n_parts: int, step: int = 1) -> list[slice]:
@@ -99,9 +127,3 @@ def divide(size: int, n_parts: int, step: int = 1) -> list[slice]:
     n_steps = -(-size // step)
     edges = [min(size, n_steps * i // n_parts * step) for i in range(n_parts + 1)]
     return [slice(a, b) for a, b in pairwise(edges) if a < b]
-
-
-def _interpret(compiled: Any, **replaced: Any) -> Callable[..., Any]:
-    """The Python function that was compiled, with some of the functions it calls replaced."""
-    function = getattr(compiled, "py_func", compiled)  # it is not compiled with NUMBA_DISABLE_JIT=1
-    return FunctionType(function.__code__, {**function.__globals__, **replaced}, function.__name__)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pyboomer.arrays import Array
-from pyboomer.losses.loss import find_loss
+from pyboomer.losses import find_loss
 from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities
 
 if TYPE_CHECKING:

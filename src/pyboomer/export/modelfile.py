@@ -22,7 +22,7 @@ import numpy as np
 
 from pyboomer.data.labels import LabelForm
 from pyboomer.data.targets import TargetForm
-from pyboomer.losses.loss import BUILT_IN, Loss, find_loss
+from pyboomer.losses import BUILT_IN, Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.rules.ensemble import RuleEnsemble

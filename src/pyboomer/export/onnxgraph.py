@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import pyboomer
 from pyboomer.arrays import Array
 from pyboomer.export.scorer import find_decoding, has_plain_odds
-from pyboomer.losses.loss import find_loss
+from pyboomer.losses import find_loss
 from pyboomer.predicting.decoding import CERTAIN
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import EQUAL as FIRST_NOMINAL

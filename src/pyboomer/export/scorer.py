@@ -10,7 +10,7 @@ from math import e
 from typing import TYPE_CHECKING, Any
 
 import pyboomer
-from pyboomer.losses.loss import Loss, example_wise_logistic, find_loss
+from pyboomer.losses import Loss, example_wise_logistic, find_loss
 from pyboomer.predicting.decoding import CERTAIN
 from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
 from pyboomer.rules.precision import TIE

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples
-from pyboomer.losses.loss import Loss
+from pyboomer.losses import Loss
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 

@@ -27,7 +27,7 @@ from pyboomer.engine.sampling import NO_STRATA, count_examples, count_features, 
 from pyboomer.engine.threads import spread_steps
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
-from pyboomer.losses.loss import Loss, find_loss
+from pyboomer.losses import Loss, find_loss
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 

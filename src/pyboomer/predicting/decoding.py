@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
 from pyboomer.arrays import Array, Vectors
-from pyboomer.losses.loss import Loss, example_wise_logistic
+from pyboomer.losses import Loss, example_wise_logistic
 from pyboomer.rules.precision import TIE
 
 Joint = Callable[[Array, Vectors], Array]

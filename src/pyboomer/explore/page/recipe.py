@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pyboomer.estimator import RuleEstimator
 from pyboomer.explore.page.packing import pack
-from pyboomer.losses.loss import BUILT_IN, find_loss
+from pyboomer.losses import BUILT_IN, find_loss
 
 MOST_BITS = 2**22  # of known label vectors: 0.7 MB
 

@@ -22,7 +22,7 @@ from pyboomer.estimator import RuleEstimator
 from pyboomer.explore.measure import make_measure
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding, find_kind
-from pyboomer.losses.loss import find_loss
+from pyboomer.losses import find_loss
 from pyboomer.rules.ensemble import RuleEnsemble
 
 SEED = 1  # of the examples drawn

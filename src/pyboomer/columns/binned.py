@@ -1,4 +1,4 @@
-"""A bin is a range of values of a numeric feature; with many examples, one bin number stands for all values in it.
+"""Binned columns are features by bins: with many examples, one bin number stands for all values of a range.
 
 Each column becomes at most 255 bin numbers of one byte, and sums over examples become sums over bins. To learn from
 binned features is to learn from their bin numbers: the rules are the same, with each threshold between two bin numbers
@@ -6,7 +6,6 @@ replaced by the value that separates the bins. Nominal features keep their categ
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -14,24 +13,31 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Matrix
-from pyboomer.columns.categories import Categories
-from pyboomer.columns.features import MISSING, Columns
+from pyboomer.arrays import Array, Matrix, Rows
+from pyboomer.columns.categories import Categories, mark_nominal
+from pyboomer.columns.entries import START, Entries, collect, keep
+from pyboomer.columns.sparse import meets
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, load, splat
-from pyboomer.rules.ensemble import RuleEnsemble
-from pyboomer.rules.operators import ABOVE
 from pyboomer.rules.precision import midpoint
 
 FROM = 50_000  # examples; with fewer, max_bins="auto" considers all values
+MISSING = 255  # the bin number of a missing value
 LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values
 SAMPLE = 200_000  # values from which the quantiles of a feature are estimated
+
+
+class BinnedColumns(NamedTuple):
+    """The features of a dense X, binned."""
+
+    codes: NDArray[np.uint8]  # (L, N): bin numbers and category codes
+    nominal: NDArray[np.bool_]
 
 
 class Bins(NamedTuple):
     """The binned features, and for each the ascending values that separate its bins (none for a nominal one)."""
 
-    columns: Columns
+    columns: BinnedColumns
     edges: tuple[Array, ...]
 
 
@@ -70,20 +76,7 @@ def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bi
 
     with ThreadPoolExecutor(n_threads) as pool:
         edges = tuple(chain.from_iterable(pool.map(bin_some, range(0, n_features, LANES))))
-    nominal = np.zeros(n_features, dtype=bool)
-    nominal[list(categories)] = True
-    nothing = np.empty(0, dtype=np.uint32)
-    columns = Columns(
-        np.zeros(n_features + 1, dtype=np.int64),
-        np.zeros(n_features, dtype=np.int64),
-        nothing,
-        np.empty(0),
-        np.zeros(n_features),
-        nominal,
-        np.empty((n_features, 0), dtype=np.uint32),
-        codes,
-    )
-    return Bins(columns, edges)
+    return Bins(BinnedColumns(codes, mark_nominal(n_features, categories)), edges)
 
 
 def find_edges(column: Array, max_bins: int) -> Array:
@@ -126,9 +119,41 @@ def _number_bins(column: Array, tree: Array, codes: NDArray[np.uint8]) -> None:
         codes[n] = LANES * middle + count_trailing_zeros(at_most(x, load(tree, LANES * (5 + middle))))
 
 
-def separate_bins(rules: RuleEnsemble, bins: Bins) -> RuleEnsemble:
-    """Replace the thresholds on bin numbers by the values that separate the bins."""
-    values = rules.condition_values.copy()
-    for c in np.flatnonzero(rules.condition_operators <= ABOVE):
-        values[c] = bins.edges[rules.condition_features[c]][int(values[c])]
-    return replace(rules, condition_values=values)
+@collect.of(BinnedColumns)
+def _collect(
+    columns: BinnedColumns, feature: int, rows: Rows, weights: Array, entries: Entries  # noqa: ARG001
+) -> tuple[np.int64, np.int64]:
+    """Bin numbers are sorted by counting."""
+    examples, values, starts = entries.examples, entries.values, entries.ends
+    codes = columns.codes[feature]
+    for b in range(257):
+        starts[b] = 0
+    for r in range(rows.shape[0]):
+        starts[np.int64(codes[rows[r]]) + 1] += 1
+    n_missing = np.int64(starts[MISSING + 1])
+    for b in range(256):
+        starts[b + 1] += starts[b]
+    for r in range(rows.shape[0]):
+        code = codes[rows[r]]
+        examples[starts[code]] = rows[r]
+        values[starts[code]] = code
+        starts[code] += 1
+    return rows.shape[0] - n_missing, n_missing
+
+
+@keep.of(BinnedColumns, compile=kernel)
+def _keep(columns: BinnedColumns, feature: int, operator: int, value: float, rows: Rows, dropped: Rows) -> np.int64:
+    codes = columns.codes[feature]
+    kept, n_dropped = START, START
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        code = codes[n]
+        keep = meets(np.float64(code), operator, value) & (code != MISSING)
+        rows[kept] = n
+        dropped[n_dropped] = n
+        kept += np.uint64(keep)
+        n_dropped += np.uint64(not keep)
+    behind = rows[kept:]
+    for r in range(behind.shape[0]):
+        behind[r] = dropped[r]
+    return np.int64(kept)

@@ -1,0 +1,133 @@
+"""The ledger has the scores and the statistics of all training examples, and keeps them up to date rule by rule."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.simd import make_zeros, pad
+from pyboomer.engine.heads import Penalty, make_room
+from pyboomer.engine.promise import Chunk, Task
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns
+from pyboomer.engine.threads import Threads
+from pyboomer.losses import Loss
+from pyboomer.losses.twin import NoTwin, pad_signs, pad_weight, sum_values
+from pyboomer.losses.twins import TWINS
+
+BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
+
+
+def choose_layout(loss: Loss, n_labels: int, single: bool) -> Layout:
+    """The layout of the statistics for a loss, and for single- or multi-label heads."""
+    if single or loss.decomposable:
+        return Diagonal(n_labels)
+    if loss.shape == "dense":
+        return Dense(n_labels)
+    return Outer(n_labels, 0 if loss in TWINS else 2)  # of a built-in loss, b = g
+
+
+class Ledger:
+    """See the module's docstring.
+
+    Parameters
+    ----------
+    task : Task
+    loss : Loss
+    single : bool
+        Whether heads are about one label, so that the diagonal of the Hessian is all that matters.
+    threads : Threads
+        Who does what takes long.
+    """
+
+    def __init__(self, task: Task, loss: Loss, single: bool, threads: Threads) -> None:
+        n, k = task.Y.shape
+        self.task, self.loss, self.threads, self.n_labels = task, loss, threads, k
+        label_weight = task.label_weight
+        if label_weight is not None and (label_weight == 1).all():
+            label_weight = None
+        self.label_weight = label_weight
+        self.signs = pad_signs(task.Y, None if label_weight is None else label_weight > 0)
+        self.twin = TWINS.get(loss)
+        self.scores = make_zeros((n, pad(k)))
+        if self.twin is not None:
+            self.scores[:, :k] = self.twin.begin(task.Y)
+        self.layout = choose_layout(loss, k, single)
+        self.truth = self._tell(self.layout)
+        self.statistics = make_zeros((n, count_columns(self.layout)))
+        self.everyone = np.arange(n, dtype=np.uint32)
+
+    def _tell(self, layout: Layout) -> Any:
+        if self.twin is None:
+            return NoTwin()
+        weight = pad_weight(self.task.Y.shape, self.label_weight)
+        return self.twin.tell(self.signs, weight, isinstance(layout, Diagonal))
+
+    def learn_default_rule(self, penalty: Penalty) -> Chunk:
+        """The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2)."""
+        k, everyone, threads = self.n_labels, self.everyone, self.threads
+        layout = choose_layout(self.loss, k, single=False)
+        own = layout == self.layout and type(layout) is type(self.layout)
+        statistics = self.statistics if own else make_zeros((len(everyone), count_columns(layout)))
+        self._write(layout, statistics, everyone)
+        padded = np.zeros(pad(k))
+        head, room = padded[:k], make_room(layout)
+        gain, coverage = threads.fit_head(layout, statistics, everyone, self.task.weight, penalty, room, head)
+        threads.add_scores(self.scores, everyone, padded, 0, k)
+        return Chunk(
+            n_conditions=np.zeros(1, dtype=np.int64),
+            conditions=np.empty((0, 3)),
+            n_scores=np.array([k]),
+            labels=np.arange(k, dtype=np.int32),
+            scores=head,
+            coverage=np.array([coverage]),
+            gain=np.array([gain]),
+        )
+
+    def write(self, rows: Rows | None = None) -> None:
+        """Compute the statistics of some examples, or of all, anew (Alg. 1, lines 1 and 4)."""
+        self._write(self.layout, self.statistics, self.everyone if rows is None else rows)
+
+    def _write(self, layout: Layout, statistics: Array, rows: Rows) -> None:
+        k = self.n_labels
+        if self.twin is not None:
+            truth = self.truth if layout is self.layout else self._tell(layout)
+            self.threads.update(truth, self.scores, rows, statistics, 0, pad(k))
+            return
+        Y, weight = self._take(rows)
+        g, *curvature = self.loss.weighted_derivatives(Y, self.scores[rows, :k], weight)
+        width = pad(k)
+        statistics[rows, :k] = g
+        if isinstance(layout, Dense):
+            i, j = np.tril_indices(k)
+            statistics[rows, width : width + len(i)] = curvature[0][:, i, j]
+        elif self.loss.shape == "dense":
+            statistics[rows, width : width + k] = np.diagonal(curvature[0], axis1=1, axis2=2)
+        elif isinstance(layout, Diagonal) and not self.loss.decomposable:
+            statistics[rows, width : width + k] = curvature[0] - curvature[1] ** 2
+        else:
+            statistics[rows, width : width + k] = curvature[0]
+            if isinstance(layout, Outer):
+                statistics[rows, 2 * width : 2 * width + k] = curvature[1]
+
+    def _take(self, rows: Rows) -> tuple[Array, Array | None]:
+        """Labels as the readable definition of the loss takes them, and their weights."""
+        k = self.n_labels
+        labels: NDArray[Any] = self.signs[rows, :k] if self.task.Y.dtype == np.int8 else self.task.Y[rows]
+        weight = None if self.label_weight is None else self.label_weight[rows]
+        return labels.astype(np.float64), weight
+
+    def mean_loss(self) -> float:
+        """The mean loss of the training examples."""
+        k, weight = self.n_labels, self.task.weight
+        if self.twin is not None and not len(self.truth.weight):
+            return float(sum_values(self.truth, self.scores, weight)) / float(weight.sum())
+        size = max(1, BLOCK_NUMBERS // k)  # examples at a time: temporary arrays stay small
+        total = 0.0
+        for start in range(0, len(self.everyone), size):
+            rows = self.everyone[start : start + size]
+            Y, label_weight = self._take(rows)
+            if self.twin is not None:
+                Y = Y + self.twin.begin(Y)  # what the scores began with is not theirs
+            total += float(self.loss.weighted_value(Y, self.scores[rows, :k], label_weight) @ weight[rows])
+        return total / float(weight.sum())

@@ -1,0 +1,123 @@
+"""The promise: what an engine is told, what training needs of it, and what engines of any kind are made of.
+
+Training knows an engine by `Engine` alone. Whoever learns from sums over bins needs no more than `Steps`: the loop over
+rules and refinements (`bins`), ratings, heads and draws are shared. The steps may be done by threads of this process
+(`threads`), and just as well by a GPU or by the workers of a cluster.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array
+from pyboomer.engine.heads import Penalty
+from pyboomer.engine.rating import Rating
+from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
+from pyboomer.engine.sweeping import BinSums
+from pyboomer.losses import Loss
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How rules are learned; the meaning of each is that of the estimator's parameter of the same name."""
+
+    loss: Loss
+    head: str | int | float = "multi"
+    n_rules: int = 100
+    learning_rate: float = 0.1
+    l1: float = 0.0
+    l2: float = 1.0
+    bootstrap: bool = True
+    sampling: str = "with-replacement"
+    max_samples: int | float | None = None
+    max_features: str | int | float | None = None
+    max_labels: str | int | float | None = None
+    max_conditions: int | None = None
+    min_coverage: float = 1
+    search: str = "bound"
+    max_bins: str | int | None = None
+    n_jobs: int | None = None
+    default_l2: float | None = None  # of the default rule, if it is another than that of all rules
+    seed: int = 0
+
+
+class Task(NamedTuple):
+    """What rules are learned from."""
+
+    columns: Any  # one of the kinds in `pyboomer.columns`
+    Y: NDArray[Any]  # (N, K): labels, -1 and +1 (int8), or the targets of a regression (float64)
+    weight: Array  # (N,)
+    label_weight: Array | None = None  # (N, K): 0 for an unknown label; None if all are known, of weight 1
+    strata: Strata = NO_STRATA  # the groups that samples without replacement are drawn from
+    fixed_features: NDArray[np.int64] = NOTHING  # those that need not be drawn, in ascending order
+
+
+class Chunk(NamedTuple):
+    """Rules in flat arrays, one after another."""
+
+    n_conditions: NDArray[np.int64]
+    conditions: Array  # feature, operator and value of each
+    n_scores: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    scores: Array
+    coverage: Array
+    gain: Array
+
+
+class Engine(Protocol):
+    """Who learns rules: Algorithm 1 under way. The default rule is there from the beginning."""
+
+    n_rules: int  # learned so far
+
+    def learn(self, count: int) -> None:
+        """Learn `count` more rules."""
+
+    def take_rules(self) -> list[Chunk]:
+        """The rules learned since the last call."""
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples."""
+
+    def close(self) -> None:
+        """Give back threads, or whatever else it holds."""
+
+
+class Steps(Protocol):
+    """Who holds binned examples, all or some of them, and answers for them while a rule is learned."""
+
+    n_covered: int  # examples of the sample that the rule covers so far
+
+    def begin(self, rule: int) -> None:
+        """Draw the sample of a rule (Alg. 1, line 5)."""
+
+    def focus(self, labels: NDArray[np.int64]) -> None:
+        """From now on, sums and heads are about some of the labels they have been about, in ascending order."""
+
+    def weigh(self) -> float:
+        """The weight of what is covered."""
+
+    def sum_bins(self, features: NDArray[np.int64]) -> BinSums:
+        """Sums of statistics over the bins of some features, of what is covered."""
+
+    def narrow(self, feature: int, operator: int, value: float) -> None:
+        """Narrow the coverage by a condition (Alg. 3, line 10)."""
+
+    def sum_sample(self, rating: Rating, sums: Array) -> None:
+        """Sums of statistics, of what is covered."""
+
+    def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
+        """Refine a rule to the end where few examples are covered, one by one instead of by bins."""
+
+    def cover(self, body: Array) -> None:
+        """Cover all examples that meet the conditions of a body, sampled or not."""
+
+    def sum_covered(self, rating: Rating, sums: Array) -> float:
+        """Sums of statistics of all examples covered, with their own weights; their weight."""
+
+    def fit_head(self, penalty: Penalty) -> tuple[Array, float, float]:
+        """The head of all examples covered (Alg. 1, line 7), its gain and its coverage."""
+
+    def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
+        """Add scores to what is covered, and bring the statistics up to date (Alg. 1, line 4)."""

@@ -1,0 +1,36 @@
+"""The catalog lists the losses that have a name."""
+
+from typing import Any
+
+from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
+from pyboomer.losses.loss import Loss
+from pyboomer.losses.squared import (
+    example_wise_squared_error,
+    example_wise_squared_hinge,
+    label_wise_squared_error,
+    label_wise_squared_hinge,
+    squared_error,
+)
+
+FOR_LABELS = {
+    loss.name: loss
+    for loss in (
+        label_wise_logistic,
+        example_wise_logistic,
+        label_wise_squared_error,
+        example_wise_squared_error,
+        label_wise_squared_hinge,
+        example_wise_squared_hinge,
+    )
+}
+BUILT_IN = {**FOR_LABELS, squared_error.name: squared_error}
+
+
+def find_loss(loss: Any) -> Loss:
+    """The loss of that name, or the loss itself."""
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str) and loss in BUILT_IN:
+        return BUILT_IN[loss]
+    names = ", ".join(repr(name) for name in BUILT_IN)
+    raise ValueError(f"loss must be one of {names} or a pyboomer.Loss, got {loss!r}")
