@@ -1,4 +1,4 @@
-"""The house is as it was planned: one version, modules in their packages, tests beside them, and maps that are right."""
+"""The house is as it was planned: one version, modules in their packages, tests beside them, maps that are right."""
 
 from importlib.metadata import PackageNotFoundError, version
 
