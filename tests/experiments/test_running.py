@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -73,7 +72,7 @@ def test_a_run_killed_at_any_moment_goes_on_with_nothing_lost_or_repeated(tmp_pa
     store = Store(tmp_path / "tasks")
     run = start_run(tmp_path, n_tasks, 0.1)
     wait_until(lambda: len(list(store.folder.rglob("*.npz"))) >= 3)
-    os.kill(run.pid, signal.SIGKILL)  # in the middle of a task
+    run.kill()  # in the middle of a task
     run.communicate()
     kept = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.npz")}
     assert 3 <= len(kept) < n_tasks

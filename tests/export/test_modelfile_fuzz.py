@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from pyboomer import BoomerClassifier, BoomerRegressor, RuleEnsemble, load_model
 
-DATA = Path(__file__).parent.parent / "data"
+FOLDER = Path(__file__).parent
 
 # --- The models whose files are damaged -------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ def fit(name: str) -> Any:
 def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The files of the models above, and one of version 1."""
     path = tmp_path_factory.mktemp("models") / "model.json"
-    texts = {"version 1": (DATA / "model-v1.json").read_text(encoding="utf-8")}
+    texts = {"version 1": (FOLDER / "model-v1.json").read_text(encoding="utf-8")}
     for name in MODELS:
         fit(name).save(path)
         texts[name] = path.read_text(encoding="utf-8")
@@ -543,7 +543,7 @@ def test_a_name_may_be_as_long_as_the_system_allows(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def expected() -> dict[str, Any]:
     """Examples, and what the model of version 0.1.0, kept as a file and as a pickle, made of them."""
-    return dict(json.loads((DATA / "model-expected.json").read_text(encoding="utf-8")))
+    return dict(json.loads((FOLDER / "model-expected.json").read_text(encoding="utf-8")))
 
 
 def assert_as_expected(model: Any, expected: dict[str, Any]) -> None:
@@ -557,7 +557,7 @@ def assert_as_expected(model: Any, expected: dict[str, Any]) -> None:
 
 
 def test_a_file_of_version_1_is_still_read(expected: dict[str, Any], tmp_path: Path) -> None:
-    model = load_model(DATA / "model-v1.json")
+    model = load_model(FOLDER / "model-v1.json")
     assert type(model) is BoomerClassifier
     assert model.training_facts_ == {}
     assert_as_expected(model, expected)
