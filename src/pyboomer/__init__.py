@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
-    from pyboomer.export.modelfile import load_model
     from pyboomer.learning.training import Progress
+    from pyboomer.loading import load_model
     from pyboomer.losses import Loss
     from pyboomer.regressor import BoomerRegressor
     from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
@@ -34,7 +34,7 @@ _MODULES = {
     "Progress": "learning.training",
     "Rule": "rules.ensemble",
     "RuleEnsemble": "rules.ensemble",
-    "load_model": "export.modelfile",
+    "load_model": "loading",
 }
 
 

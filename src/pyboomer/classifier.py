@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -23,17 +22,8 @@ from pyboomer.learning.training import Progress, Watch, train
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import PARAMETERS, describe_parameters
 from pyboomer.predicting.calibration import FOLDS, Calibration, calibrate
-from pyboomer.predicting.decoding import (
-    class_probabilities,
-    decode_by_f1,
-    decode_by_loss,
-    decode_by_marginals,
-    decode_by_probability,
-    decode_by_rank,
-    decode_by_sign,
-    find_label_vectors,
-    joint_probabilities,
-)
+from pyboomer.predicting.decision import Decision, find_decision, read_thresholds
+from pyboomer.predicting.decoding import find_label_vectors
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
@@ -205,7 +195,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     def _set_form(self, form: LabelForm, vectors: NDArray[np.uint8], calibration: Calibration | None = None) -> None:
         if form.classes is None:
-            _read_thresholds(self.decode, len(form.names))  # a wrong number of them had better be told now
+            read_thresholds(self.decode, len(form.names))  # a wrong number of them had better be told now
         self.label_vectors_ = vectors
         self.calibration_ = calibration
         self.classes_ = form.list_classes()
@@ -253,7 +243,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         decode : see the parameter of the same name, optional
             How to turn scores into labels, this time.
         """
-        return self._labels(self._last_scores(X), self._check_decode(decode))
+        return self._labels(self._last_scores(X), decode)
 
     def predict_proba(self, X: Any) -> Array:
         """The probability that each label is relevant, shape (N, K); of each class, if y was one column.
@@ -268,7 +258,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         labels = read_labels(y, self._form) if self._form.classes is None else None
         if labels is None or labels.known is None:
             return float(super().score(X, y, sample_weight))
-        right = (self._decode(self._last_scores(X), self.decode) == labels.values) | ~labels.known
+        right = (self._find_decision().decide(self._last_scores(X)) == labels.values) | ~labels.known
         some = labels.known.any(axis=1)
         weight = None if sample_weight is None else np.asarray(sample_weight)[some]
         return float(np.average(right[some].all(axis=1), weights=weight))
@@ -280,7 +270,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         """
         if hasattr(self, "rules_") and len(self.label_vectors_) == 0:
             raise ValueError("there are no known label vectors: no training example had all its labels known")
-        return self._joint(self._log_odds(self._last_scores(X)), self.label_vectors_)
+        scores, decision = self._last_scores(X), self._find_decision()
+        return decision.joint(decision.log_odds(scores), self.label_vectors_)
 
     def explain(self, X: Any, *, decode: Any = None, change: bool = True) -> tuple["Explanation", ...]:
         """Explain the predictions: for each example the rules that cover it and what they add to its scores.
@@ -299,7 +290,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         """
         from pyboomer.explore.explanation import explain_examples
 
-        return explain_examples(self, X, self._check_decode(decode), change)
+        return explain_examples(self, X, decode, change)
 
     def staged_decision_function(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """The scores after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
@@ -307,56 +298,22 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Any]:
         """The labels after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
-        return (self._labels(scores) for scores in self._staged_scores(X, at))
+        stages, decision = self._staged_scores(X, at), self._find_decision()
+        return (self._form.restore(decision.decide(scores)) for scores in stages)
 
     def staged_predict_proba(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """The probabilities after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
-        return (self._probabilities(scores) for scores in self._staged_scores(X, at))
+        stages, decision = self._staged_scores(X, at), self._find_decision()
+        return (decision.probabilities(scores) for scores in stages)
 
-    def _check_decode(self, decode: Any) -> Any:
-        """The decoding for this time."""
-        if decode is None:
-            return self.decode
+    def _find_decision(self, decode: Any = None) -> Decision:
+        decode = self.decode if decode is None else decode
         next(parameter for parameter in self.table if parameter.name == "decode").validate(decode)
-        return decode
-
-    def _labels(self, scores: Array, decode: Any = None) -> Any:
-        if self._form.classes is not None:  # one of them is relevant, so all decodings agree
-            return self._form.classes[scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)]
-        return self._form.restore(self._decode(scores, self.decode if decode is None else decode))
-
-    def _decode(self, scores: Array, decode: Any) -> NDArray[np.uint8]:
-        """Label vectors, by the decoding asked for."""
-        loss, log_odds = find_loss(self.loss), self._log_odds(scores)
-        vectors = self.label_vectors_ if self.known_vectors and len(self.label_vectors_) else None
-        if not isinstance(decode, str):
-            return (expit(log_odds) > _read_thresholds(decode, scores.shape[1])).astype(np.uint8)
-        if decode.startswith("top-"):
-            return decode_by_rank(log_odds, int(decode.removeprefix("top-")))
-        if decode == "f1":
-            return decode_by_f1(log_odds, vectors, self._joint)
-        if vectors is not None:
-            if decode == "subset":
-                return decode_by_probability(log_odds, vectors)
-            if decode == "loss" and not loss.decomposable:
-                return decode_by_loss(scores, vectors, loss)
-            if decode == "hamming" and not loss.decomposable and self.calibration_ is None:
-                return decode_by_marginals(log_odds, vectors)
-        return decode_by_sign(scores if decode == "loss" else log_odds)
-
-    def _log_odds(self, scores: Array) -> Array:
-        log_odds = find_loss(self.loss).log_odds(scores)
-        return log_odds if self.calibration_ is None else self.calibration_.log_odds(log_odds)
-
-    def _joint(self, log_odds: Array, vectors: NDArray[np.uint8]) -> Array:
-        joint = joint_probabilities(log_odds, vectors)
-        return joint if self.calibration_ is None else self.calibration_.scale_joint(joint)
+        vectors = self.label_vectors_ if self.known_vectors else self.label_vectors_[:0]
+        return find_decision(decode, find_loss(self.loss), self._form.classes, vectors, self.calibration_)
 
     def _probabilities(self, scores: Array) -> Array:
-        log_odds = self._log_odds(scores)
-        if self._form.classes is not None:
-            return class_probabilities(log_odds) if len(self.classes_) > 1 else np.ones((len(scores), 1))
-        return np.asarray(expit(log_odds))
+        return self._find_decision().probabilities(scores)
 
     def _shape_scores(self, scores: Array) -> Array:
         return scores[:, 0] if self._form.classes is not None and scores.shape[1] == 1 else scores
@@ -365,13 +322,3 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _read_thresholds(decode: Any, n_labels: int) -> Array | None:
-    """The thresholds in the parameter `decode`, if there are any."""
-    if isinstance(decode, str):
-        return None
-    thresholds = np.asarray(decode, dtype=np.float64)
-    if thresholds.size not in (1, n_labels):
-        raise ValueError(f"decode has {thresholds.size} thresholds, but there are {n_labels} labels")
-    return thresholds

@@ -34,6 +34,7 @@ from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by
 from pyboomer.learning.training import Watch, train
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import Parameter
+from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 
@@ -101,8 +102,8 @@ class RuleEstimator(BaseEstimator, ABC):
         """Set what predictions need besides the rules, or add to it if these are further examples."""
 
     @abstractmethod
-    def _labels(self, scores: Array) -> Any:
-        """What is predicted, given (N, K) scores."""
+    def _find_decision(self, decode: Any = None) -> Decision:
+        """How scores become predictions, by the parameters as they are now; `decode` is for this time only."""
 
     def _find_scale(self, Y: NDArray[Any]) -> float:  # noqa: ARG002
         """The unit in which targets are learned: a power of 2, so that no digit depends on it."""
@@ -287,6 +288,10 @@ class RuleEstimator(BaseEstimator, ABC):
             add_scores(part, matrix, scores, effective_n_jobs(self.n_jobs))
             yield scores
 
+    def _labels(self, scores: Array, decode: Any = None) -> Any:
+        """What is predicted, given (N, K) scores, in the form of the training labels."""
+        return self._form.restore(self._find_decision(decode).decide(scores))
+
     @property
     def feature_importances_(self) -> Array:
         """The importance of each feature by gain, adding up to 1; see `pyboomer.explore.importance`."""
@@ -351,7 +356,7 @@ class RuleEstimator(BaseEstimator, ABC):
         """
         check_is_fitted(self, "rules_")
         from pyboomer.explore.page.html import write_page
-        from pyboomer.explore.page.summary import summarise  # which imports this module
+        from pyboomer.explore.page.summary import summarise
 
         text = write_page(summarise(self, X, y, max_examples=max_examples, title=title))
         if path is not None:

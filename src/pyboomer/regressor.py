@@ -18,6 +18,7 @@ from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.training import Progress
 from pyboomer.losses import Loss, find_loss, squared_error
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
+from pyboomer.predicting.decision import Decision
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
@@ -193,5 +194,5 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
     def _learn_form(self, form: TargetForm, examples: Examples, go_on: bool = False) -> None:  # noqa: ARG002
         self._form = form
 
-    def _labels(self, scores: Array) -> Array:
-        return self._form.restore(scores)
+    def _find_decision(self, decode: Any = None) -> Decision:  # noqa: ARG002
+        return Decision("numbers", find_loss(self.loss))

@@ -12,7 +12,7 @@ from pyboomer import BoomerClassifier, Condition, Rule
 from pyboomer.columns.rounding import count_digits
 from pyboomer.datasets import load_dataset
 from pyboomer.editing import compact, insert_rule, replace_rules
-from pyboomer.export.modelfile import load_model
+from pyboomer.loading import load_model
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.text import FEWEST_DIGITS, format_threshold

@@ -172,7 +172,7 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
       boomer rules model.json --label beach --feature 'at1*'
     """
     from pyboomer.cli.reports import keep_labels
-    from pyboomer.export.modelfile import load_model
+    from pyboomer.loading import load_model
     from pyboomer.rules.text import list_rules
 
     ensemble = load_model(model).rules_
@@ -232,7 +232,7 @@ def predict(
     """
     import numpy as np
 
-    from pyboomer.export.modelfile import load_model
+    from pyboomer.loading import load_model
 
     check_writable(output)
     learned = load_model(model)
@@ -291,7 +291,7 @@ def export(model: str, output: str) -> None:
       boomer export model.json -o model.onnx
       boomer export model.json -o model.py
     """
-    from pyboomer.export.modelfile import load_model
+    from pyboomer.loading import load_model
 
     check_writable(output)
     kind = Path(output).suffix.lower()

@@ -150,7 +150,7 @@ def _evaluate_splits(
 def _evaluate_saved(
     path: str, data: str, xml: str | None, labels: Sequence[str], parameters: Mapping[str, Any]
 ) -> tuple[Examples, list[dict[str, float]]]:
-    from pyboomer.export.modelfile import load_model
+    from pyboomer.loading import load_model
     from pyboomer.metrics import evaluate as measure
 
     model = load_model(path)

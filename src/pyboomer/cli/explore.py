@@ -47,7 +47,7 @@ def explore(
       boomer explore model.json -o page.html
       boomer explore model.json --data songs.csv -o page.html
     """
-    from pyboomer.export.modelfile import load_model
+    from pyboomer.loading import load_model
 
     check_writable(output)
     if data is None and (xml or labels):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.explore.change import Change, find_change, list_demands, read_rows
-from pyboomer.explore.outcome import describe_outcome, make_decide, name_classes
+from pyboomer.explore.outcome import describe_outcome, name_classes
 from pyboomer.explore.runnerup import RunnerUp, find_runner_up
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import Rule, RuleEnsemble, import_pandas
@@ -232,25 +232,24 @@ def explain_examples(
     matrix, rules = model._read_table(X), model.rules_
     covering = [rules[own] for own in _list_covering(rules, matrix)]
     scores.flags.writeable = False
-    if not hasattr(model, "label_vectors_"):  # a regressor
+    decision = model._find_decision(decode)
+    if decision.rule == "numbers":
         nothing = None, None, None, False, len(rules)
         return tuple(Explanation(n, own, scores[n], *nothing) for n, own in enumerate(covering))
-    classifier: Any = model
-    decide, classes = make_decide(classifier, decode), name_classes(classifier)
-    winners = decide(scores)
+    winners, classes = decision.decide(scores), name_classes(decision)
     winners.flags.writeable = False
     changes: list[Change | None] = [None] * len(scores)
     if change:
         demands, heads = list_demands(rules), rules.head_matrix()
         cases = zip(read_rows(matrix, rules), scores, winners, strict=True)
-        changes = [find_change(rules, demands, heads, *case, decide) for case in cases]
+        changes = [find_change(rules, demands, heads, *case, decision.decide) for case in cases]
     return tuple(
         Explanation(
             n,
             own,
             scores[n],
             winners[n],
-            find_runner_up(classifier, scores[n], winners[n], decode),
+            find_runner_up(decision, scores[n], winners[n]),
             changes[n],
             change,
             len(rules),

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples, read_examples
-from pyboomer.explore.outcome import make_decide
 from pyboomer.learning.stopping import Stage
 from pyboomer.metrics import METRICS
 
@@ -35,7 +34,7 @@ def read_judged(model: "RuleEstimator", X: Any, y: Any, sample_weight: Any = Non
 
 def is_classifier(model: "RuleEstimator") -> bool:
     """Whether a model predicts labels rather than numbers."""
-    return hasattr(model, "label_vectors_")
+    return model._find_decision().rule != "numbers"
 
 
 def make_measure(model: Any, measure: Any, examples: Examples) -> Measure:
@@ -53,10 +52,10 @@ def make_measure(model: Any, measure: Any, examples: Examples) -> Measure:
 
 
 def _make_metric(model: Any, name: str, examples: Examples, rows: NDArray[np.int64]) -> Measure:
-    decide, metric = make_decide(model, model.decode), METRICS[name]
+    decision, metric = model._find_decision(), METRICS[name]
 
     def rate(scores: Array) -> float:
-        return metric(examples.Y, decide(scores[rows]), sample_weight=examples.weight)
+        return metric(examples.Y, decision.decide(scores[rows]), sample_weight=examples.weight)
 
     return Measure(name, metric.larger_is_better, rate)
 
@@ -82,7 +81,7 @@ def _make_scorer(model: Any, scoring: Any, examples: Examples, rows: NDArray[np.
 def find_label_errors(model: Any, examples: Examples, scores: Array) -> Array:
     """The error of each label, shape (K,): the share of examples where it is wrong; of a target, the squared error."""
     if is_classifier(model):
-        wrong = (make_decide(model, model.decode)(scores) != examples.Y).astype(np.float64)
+        wrong = (model._find_decision().decide(scores) != examples.Y).astype(np.float64)
     else:
         wrong = (scores - examples.Y) ** 2
     weight = examples.weight[:, None] * (1.0 if examples.label_weight is None else examples.label_weight)

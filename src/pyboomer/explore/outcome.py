@@ -1,15 +1,12 @@
 """An outcome is the label vector that a model decides on, given scores, and what it is called."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-
-if TYPE_CHECKING:
-    from pyboomer.classifier import BoomerClassifier
+from pyboomer.predicting.decision import Decision
 
 Vector = NDArray[np.uint8]
 Decide = Callable[[Array], Vector]  # from (N, K) scores to (N, K) labels
@@ -17,19 +14,10 @@ Decide = Callable[[Array], Vector]  # from (N, K) scores to (N, K) labels
 SHOWN_LABELS = 8
 
 
-def make_decide(model: "BoomerClassifier", decode: Any) -> Decide:
-    """How the model turns scores into labels; of several classes, exactly one is relevant."""
-    if model._form.classes is None:
-        return lambda scores: model._decode(scores, decode)
-    if len(model._form.names) == 1:
-        return lambda scores: (scores > 0).astype(np.uint8)
-    return lambda scores: np.eye(scores.shape[1], dtype=np.uint8)[scores.argmax(axis=1)]
-
-
-def name_classes(model: "BoomerClassifier") -> tuple[str, ...] | None:
+def name_classes(decision: Decision) -> tuple[str, ...] | None:
     """What the two outcomes of a single score are called, if it stands for two classes."""
-    classes = model._form.classes
-    return tuple(map(str, classes)) if classes is not None and len(model._form.names) == 1 else None
+    classes = decision.classes
+    return tuple(map(str, classes)) if classes is not None and len(classes) == 2 else None
 
 
 def describe_outcome(vector: Sequence[int] | Vector, names: Sequence[str], classes: Sequence[str] | None) -> str:

@@ -7,18 +7,14 @@ the best vector that differs from the winner in one label.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from pyboomer.arrays import Array
-from pyboomer.losses import find_loss
+from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities
-
-if TYPE_CHECKING:
-    from pyboomer.classifier import BoomerClassifier
 
 Vector = NDArray[np.uint8]
 
@@ -32,32 +28,28 @@ class RunnerUp:
     margin: float
 
 
-def find_runner_up(model: "BoomerClassifier", scores: Array, winner: Vector, decode: Any) -> RunnerUp | None:
-    """The runner-up of one example, given its K scores and its prediction; None if there is nothing else to predict.
-
-    The cases are those of `BoomerClassifier._decode`, in the same order.
-    """
-    if model._form.classes is not None:
-        return _flip(winner, "score", np.abs(scores)) if len(scores) == 1 else _swap(scores, winner, 1, "score")
-    loss, log_odds = find_loss(model.loss), model._log_odds(scores[None])
-    vectors = model.label_vectors_ if model.known_vectors and len(model.label_vectors_) else None
-    if not isinstance(decode, str):
-        return _flip(winner, "probability", np.abs(expit(log_odds[0]) - np.asarray(decode, dtype=np.float64)))
-    if decode.startswith("top-"):
-        return _swap(log_odds[0], winner, int(decode.removeprefix("top-")), "log-odds")
-    if decode == "f1":
-        return _flip(winner, "expected F1", _lose_f1(model, log_odds, vectors, winner))
-    if vectors is not None:
-        if decode == "subset":
-            return _choose(vectors, -(log_odds @ vectors.T.astype(np.float64))[0], winner, "log-probability")
-        if decode == "loss" and not loss.decomposable:
-            signs = 2.0 * vectors - 1
-            return _choose(vectors, loss.value(signs, np.broadcast_to(scores, signs.shape)), winner, "loss")
-        if decode == "hamming" and not loss.decomposable and model.calibration_ is None:
-            mean = (expit(log_odds) + marginal_probabilities(log_odds, vectors))[0] / 2
-            return _flip(winner, "probability", np.abs(mean - 0.5))
-    if decode == "loss":
+def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerUp | None:
+    """The runner-up of one example, given its K scores and its prediction; None if there is nothing else to predict."""
+    rule, vectors = decision.rule, decision.vectors
+    if rule == "class" and len(scores) > 1:
+        return _swap(scores, winner, 1, "score")
+    if rule in ("class", "sign"):
         return _flip(winner, "score", np.abs(scores))
+    if rule == "loss":
+        signs = 2.0 * vectors - 1
+        return _choose(vectors, decision.loss.value(signs, np.broadcast_to(scores, signs.shape)), winner, "loss")
+    log_odds = decision.log_odds(scores[None])
+    if rule == "hamming":
+        mean = (expit(log_odds) + marginal_probabilities(log_odds, vectors))[0] / 2
+        return _flip(winner, "probability", np.abs(mean - 0.5))
+    if rule == "subset":
+        return _choose(vectors, -(log_odds @ vectors.T.astype(np.float64))[0], winner, "log-probability")
+    if rule == "f1":
+        return _flip(winner, "expected F1", _lose_f1(decision, log_odds, winner))
+    if rule == "rank":
+        return _swap(log_odds[0], winner, decision.count, "log-odds")
+    if rule == "thresholds":
+        return _flip(winner, "probability", np.abs(expit(log_odds[0]) - decision.thresholds))
     return _flip(winner, "log-odds", np.abs(log_odds[0]))
 
 
@@ -89,10 +81,10 @@ def _swap(values: Array, winner: Vector, k: int, measure: str) -> RunnerUp | Non
     return RunnerUp(swapped, measure, float(values[order[k - 1]] - values[order[k]]))
 
 
-def _lose_f1(model: "BoomerClassifier", log_odds: Array, vectors: Vector | None, winner: Vector) -> Array:
+def _lose_f1(decision: Decision, log_odds: Array, winner: Vector) -> Array:
     """How much of the winner's expected F-measure is lost by flipping each of its labels."""
-    K = len(winner)
-    if vectors is None:
+    K, vectors = len(winner), decision.vectors
+    if len(vectors) == 0:
         sizes = np.arange(1, K + 1)
         shares, empty = count_independent(expit(log_odds))
     else:
@@ -100,7 +92,7 @@ def _lose_f1(model: "BoomerClassifier", log_odds: Array, vectors: Vector | None,
         sizes = sizes[sizes > 0]
         if len(sizes) == 0:  # only the empty vector is known: nothing else has any F-measure
             return np.ones(K)
-        shares, empty = count_known(model._joint(log_odds, vectors), vectors, sizes)
+        shares, empty = count_known(decision.joint(log_odds, vectors), vectors, sizes)
 
     def expect(vector: Vector) -> float:
         length = int(vector.sum())

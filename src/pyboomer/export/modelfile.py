@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
@@ -50,34 +51,23 @@ DTYPES = re.compile(r"object|\|[biu]1|[<>]([iu][248]|f[248]|U[1-9][0-9]{0,2})") 
 MAX_FACTS = 100
 
 
-def _list_kinds() -> dict[str, Any]:
-    """The kinds of models: the estimator, and how the form of its labels is written and read."""
-    from pyboomer.classifier import BoomerClassifier  # both import this module
-    from pyboomer.regressor import BoomerRegressor
-
-    return {
-        "classifier": (BoomerClassifier, _describe_labels, _read_labels),
-        "regressor": (BoomerRegressor, _describe_targets, _read_targets),
-    }
-
-
 # --- Saving -----------------------------------------------------------------------------------------------------------
 
 
 def save_model(model: "RuleEstimator", path: str | Path) -> None:
     """Write a fitted model; the file appears only once it is complete."""
     model._validate_parameters()  # they may have been set since, to what `load_model` would refuse
-    kind, describe = next((k, d) for k, (estimator, d, _) in _list_kinds().items() if isinstance(model, estimator))
+    is_regressor = isinstance(model._form, TargetForm)
     loss = find_loss(model.loss)
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "kind": kind,
+        "kind": "regressor" if is_regressor else "classifier",
         "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.table)}
         | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
         "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values()},
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
-        **describe(model),
+        **(_describe_targets(model) if is_regressor else _describe_labels(model)),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
         "rules": model.rules_.to_dict(),
     }
@@ -139,15 +129,8 @@ def _plain(value: Any) -> Any:
 # --- Loading ----------------------------------------------------------------------------------------------------------
 
 
-def load_model(path: str | Path, loss: Loss | None = None) -> Any:
-    """Read a model that was written by the method `save` of a `BoomerClassifier` or a `BoomerRegressor`.
-
-    Parameters
-    ----------
-    path : str or path
-    loss : Loss, optional
-        The loss, if the model was learned with a user's own.
-    """
+def read_model(path: str | Path, estimators: Mapping[str, Any], loss: Loss | None) -> Any:
+    """Read a model; `estimators` are the classes to make it of, by their kinds. See `pyboomer.load_model`."""
     if loss is not None and not isinstance(loss, Loss):
         raise TypeError(f"loss must be a pyboomer.Loss, got {loss!r}")
     try:
@@ -157,7 +140,7 @@ def load_model(path: str | Path, loss: Loss | None = None) -> Any:
     except ValueError as error:  # the errors of Unicode and JSON are some, too
         raise ValueError(f"{path} is not a pyboomer model, or is damaged: {error}") from None
     try:
-        return _build_model(content, loss)
+        return _build_model(content, estimators, loss)
     except RecursionError:  # what could just be read may be too deep to be shown
         raise ValueError(f"{path}: damaged model: nested too deeply") from None
     except ValueError as error:
@@ -183,7 +166,7 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _build_model(content: dict[str, Any], loss: Loss | None) -> Any:
+def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: Loss | None) -> Any:
     if content.get("format") != FORMAT:
         raise ValueError("not a pyboomer model")
     version = content.get("version")
@@ -194,10 +177,10 @@ def _build_model(content: dict[str, Any], loss: Loss | None) -> Any:
     if version == 1:
         content = content | NEW_IN_2
     _check_keys(content, KEYS)
-    kinds, kind = _list_kinds(), content["kind"]
-    if not isinstance(kind, str) or kind not in kinds:
+    kind = content["kind"]
+    if not isinstance(kind, str) or kind not in estimators:
         raise ValueError(f"unknown kind of model {kind!r:.50}: written by a newer version of pyboomer?")
-    estimator, _, read_form = kinds[kind]
+    estimator = estimators[kind]
 
     parameters = content["parameters"]
     if not isinstance(parameters, dict):
@@ -216,6 +199,7 @@ def _build_model(content: dict[str, Any], loss: Loss | None) -> Any:
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
         model.feature_names_in_ = np.array(names, dtype=object)
+    read_form = _read_targets if kind == "regressor" else _read_labels
     read_form(model, content, rules.label_names)
     return model._store(rules, _check_facts(content["training"]))
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import pyboomer
 from pyboomer.arrays import Array
-from pyboomer.export.scorer import find_decoding, has_plain_odds
-from pyboomer.losses import find_loss
+from pyboomer.losses import example_wise_logistic
+from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.decoding import CERTAIN
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import EQUAL as FIRST_NOMINAL
@@ -34,6 +34,7 @@ ML = "ai.onnx.ml"
 OPSETS = {"": 21, ML: 5}  # the first with TreeEnsemble; ONNX Runtime can run them since version 1.21
 IR_VERSION = 10  # that of these opsets: a newer one would lock out runtimes that know all the operators
 OUTPUTS = ("scores", "labels", "probabilities")
+RULES = ("numbers", "class", "sign", "loss", "subset", "hamming")  # of `Decision`, that a graph can follow
 INNER = "pyboomer/"  # begins the names of all other values in a graph
 AT_MOST, EQUAL = 0, 4  # codes of the comparisons that the nodes of a TreeEnsemble make
 LARGEST = float(np.finfo(np.float64).max / 2)  # scores are clipped here, so that their differences are finite
@@ -59,17 +60,17 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
     if y was one column; and "probabilities", double, as by `predict_proba`. A regressor has scores only. What depends
     on functions of a user's own loss is left out.
     """
-    rules = model.rules_
+    rules, decision = model.rules_, model._find_decision()
+    rule = decision.translate(RULES, (example_wise_logistic,))
     text = {f for f, values in rules.categories.items() if any(isinstance(value, str) for value in values)}
     nodes = Nodes(INNER, [])
     inputs, table = _add_inputs(nodes, rules, text)
     scores = _add_scores(nodes, rules, text, table)
     outputs = [_add_output(nodes, "scores", scores, TensorProto.DOUBLE, ["N", len(rules.label_names)])]
-    decoding = find_decoding(model)
-    if decoding not in ("scores", "unknown"):
-        outputs.append(_add_labels(nodes, model, decoding, scores))
-    if decoding != "scores" and has_plain_odds(model):
-        outputs.append(_add_probabilities(nodes, model, scores))
+    if rule not in ("numbers", "unknown"):
+        outputs.append(_add_labels(nodes, decision, rule, scores))
+    if rule != "numbers" and decision.plain_odds:
+        outputs.append(_add_probabilities(nodes, decision, scores, len(rules.label_names)))
     graph = helper.make_graph(nodes.nodes, "pyboomer", inputs, outputs)
     result = helper.make_model(
         graph,
@@ -81,8 +82,8 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
     )
     facts: dict[str, Any] = {
         "pyboomer": pyboomer.__version__,
-        "loss": find_loss(model.loss).name,
-        "decoding": decoding,
+        "loss": decision.loss.name,
+        "decoding": "scores" if rule == "numbers" else rule,
         "feature_names": rules.feature_names,
         "label_names": rules.label_names,
         "categories": {rules.feature_names[f]: values for f, values in rules.categories.items()},
@@ -262,17 +263,17 @@ def _list_splits(rules: RuleEnsemble, text: set[int]) -> Array:
 # --- Labels and probabilities -----------------------------------------------------------------------------------------
 
 
-def _add_labels(nodes: Nodes, model: Any, decoding: str, scores: str) -> ValueInfoProto:
-    if decoding == "class":
-        return _add_classes(nodes, model._form.classes, scores)
-    if decoding == "sign":
+def _add_labels(nodes: Nodes, decision: Decision, rule: str, scores: str) -> ValueInfoProto:
+    if decision.classes is not None:
+        return _add_classes(nodes, decision.classes, scores)
+    if rule == "sign":
         relevant = _add(nodes, "Greater", scores, _add_constant(nodes, 0.0))  # Eq. 18
     else:
-        decode = {"loss": _decode_by_loss, "subset": _decode_by_probability, "hamming": _decode_by_marginals}[decoding]
-        vectors = _add(nodes, "Cast", _add_constant(nodes, model.label_vectors_), to=TensorProto.DOUBLE)
+        decode = {"loss": _decode_by_loss, "subset": _decode_by_probability, "hamming": _decode_by_marginals}[rule]
+        vectors = _add(nodes, "Cast", _add_constant(nodes, decision.vectors), to=TensorProto.DOUBLE)
         relevant = decode(nodes, scores, vectors)
     labels = _add(nodes, "Cast", relevant, to=TensorProto.INT64)
-    return _add_output(nodes, "labels", labels, TensorProto.INT64, ["N", len(model.rules_.label_names)])
+    return _add_output(nodes, "labels", labels, TensorProto.INT64, ["N", decision.vectors.shape[1]])
 
 
 def _add_classes(nodes: Nodes, classes: NDArray[Any], scores: str) -> ValueInfoProto:
@@ -290,11 +291,10 @@ def _add_classes(nodes: Nodes, classes: NDArray[Any], scores: str) -> ValueInfoP
     return _add_output(nodes, "labels", chosen, numpy_helper.from_array(classes).data_type, ["N"])
 
 
-def _add_probabilities(nodes: Nodes, model: Any, scores: str) -> ValueInfoProto:
-    n_labels = len(model.rules_.label_names)
-    if model._form.classes is None:
+def _add_probabilities(nodes: Nodes, decision: Decision, scores: str, n_labels: int) -> ValueInfoProto:
+    if decision.classes is None:
         probabilities = _add(nodes, "Sigmoid", scores)
-    elif len(model.classes_) == 2:
+    elif len(decision.classes) == 2 and not decision.is_settled:
         n_labels = 2
         against, for_it = _add(nodes, "Sigmoid", _add(nodes, "Neg", scores)), _add(nodes, "Sigmoid", scores)
         probabilities = _add(nodes, "Concat", against, for_it, axis=1)

@@ -7,16 +7,19 @@ only as `repr` writes them, which leaves no way out of a string or a comment.
 
 from collections.abc import Iterable, Iterator
 from math import e
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyboomer
-from pyboomer.losses import Loss, example_wise_logistic, find_loss
+from pyboomer.losses import example_wise_logistic
+from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.decoding import CERTAIN
 from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
 from pyboomer.rules.precision import TIE
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
+
+RULES = ("numbers", "class", "sign", "loss", "subset", "hamming")  # of `Decision`, that a file can follow
 
 
 def write_scorer(model: "RuleEstimator") -> str:
@@ -25,61 +28,32 @@ def write_scorer(model: "RuleEstimator") -> str:
     The file has the functions `scores` and `predict`, which take one example. There is no `predict` if it needed a
     loss that is the user's own code.
     """
-    rules = model.rules_
+    rules, decision = model.rules_, model._find_decision()
+    rule = decision.translate(RULES, (example_wise_logistic,))
     for what, names in ("features", rules.feature_names), ("labels", rules.label_names):
         if len(set(names)) < len(names):
             raise ValueError(f"{what} must have distinct names, got {max(names, key=names.count)!r} twice")
     categories = [f"    {rules.feature_names[f]!r}: {values!r}," for f, values in rules.categories.items()]
     return _join(
-        _write_header(model),
+        _write_header(rules, rule),
         _write_tuple("FEATURES", map(repr, rules.feature_names)),
         "\n".join(["CATEGORIES = {", *categories, "}"]),
         _write_tuple("LABELS", map(repr, rules.label_names)),
         SCORES,
-        _write_predict(model),
+        _write_predict(model, decision, rule),
         _write_rules(rules),
     )
-
-
-def find_decoding(model: "RuleEstimator") -> str:
-    """How the scores of a model become predictions, as far as that can be told without a user's own code.
-
-    Returns "scores" (as they are: a regressor), "class" (the one of the largest score), "sign", or, over the known
-    label vectors, "loss" (Eq. 19), "subset" or "hamming"; "unknown" if it takes a user's own code, or what is not
-    exported: curves of calibration, thresholds, ranks and expected F-measures.
-    """
-    if not hasattr(model, "label_vectors_"):
-        return "scores"
-    classifier: Any = model
-    loss = find_loss(classifier.loss)
-    if classifier._form.classes is not None:
-        return "class"
-    decode = classifier.decode if isinstance(classifier.decode, str) else "thresholds"
-    vectors = classifier.known_vectors and len(classifier.label_vectors_) > 0
-    if decode == "loss" and (loss.decomposable or not vectors):
-        return "sign"
-    if decode == "loss":
-        return "loss" if loss == example_wise_logistic else "unknown"
-    if decode not in ("subset", "hamming") or not has_plain_odds(classifier):
-        return "unknown"
-    return decode if vectors and not (decode == "hamming" and loss.decomposable) else "sign"
-
-
-def has_plain_odds(model: Any) -> bool:
-    """Whether the scores are log-odds as they are, rather than by a function of the user's own or by calibration."""
-    return find_loss(model.loss).log_odds is Loss.log_odds and model.calibration_ is None
 
 
 # --- What differs from model to model ---------------------------------------------------------------------------------
 
 
-def _write_header(model: "RuleEstimator") -> str:
-    rules, decoding = model.rules_, find_decoding(model)
-    noun = "target" if decoding == "scores" else "label"
+def _write_header(rules: RuleEnsemble, rule: str) -> str:
+    noun = "target" if rule == "numbers" else "label"
     sizes = {"rule": len(rules), "feature": len(rules.feature_names), noun: len(rules.label_names)}
     counts = ", ".join(f"{size} {what}" if size == 1 else f"{size} {what}s" for what, size in sizes.items())
     result = {
-        "scores": "a number, or a dict from targets to numbers",
+        "numbers": "a number, or a dict from targets to numbers",
         "class": "a class",
         "unknown": "not in this file: how scores become labels takes more than can be written here",
     }
@@ -87,7 +61,7 @@ def _write_header(model: "RuleEstimator") -> str:
         version=pyboomer.__version__,
         counts=counts,
         noun=noun,
-        result=result.get(decoding, "a dict from labels to 0 and 1"),
+        result=result.get(rule, "a dict from labels to 0 and 1"),
     )
 
 
@@ -132,23 +106,23 @@ def _write_condition(condition: Condition) -> str:
     return f"x[{condition.name!r}] {condition.operator} {condition.value!r}"
 
 
-def _write_predict(model: "RuleEstimator") -> str:
-    decoding = find_decoding(model)
-    classifier: Any = model
-    if decoding == "scores":
+def _write_predict(model: "RuleEstimator", decision: Decision, rule: str) -> str:
+    if rule == "unknown":
+        return ""
+    if rule == "numbers":
         return PREDICT_NUMBER if model._form.flat else PREDICT_NUMBERS
-    if decoding == "class":
-        classes = _write_tuple("CLASSES", map(repr, classifier._form.classes.tolist()))
-        return _join(classes, PREDICT_CLASS if len(model.rules_.label_names) > 1 else PREDICT_TWO_CLASSES)
-    if decoding in ("sign", "unknown"):
-        return PREDICT_SIGN if decoding == "sign" else ""
-    vectors = _write_tuple("VECTORS", (repr("".join(map(str, v))) for v in classifier.label_vectors_.tolist()))
+    if rule == "sign":
+        return PREDICT_SIGN
+    if decision.classes is not None:
+        classes = _write_tuple("CLASSES", map(repr, decision.classes.tolist()))
+        return _join(classes, PREDICT_CLASS if len(decision.classes) > 2 else PREDICT_TWO_CLASSES)
+    vectors = _write_tuple("VECTORS", (repr("".join(map(str, v))) for v in decision.vectors.tolist()))
     functions = {
         "loss": (f"E = {e!r}\nTIE = {TIE!r}", PREDICT_LOSS),
         "subset": (f"CERTAIN = {CERTAIN!r}", SUM_LOG_ODDS, PREDICT_SUBSET),
         "hamming": (f"E = {e!r}\nCERTAIN = {CERTAIN!r}", SUM_LOG_ODDS, PREDICT_HAMMING),
     }
-    return _join(f"# the known label vectors, the most frequent first\n{vectors}", *functions[decoding])
+    return _join(f"# the known label vectors, the most frequent first\n{vectors}", *functions[rule])
 
 
 # --- What is the same for all models ----------------------------------------------------------------------------------

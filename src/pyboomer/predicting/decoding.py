@@ -95,7 +95,7 @@ def decode_by_loss(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
     """The known label vector of least loss (Eq. 19); of equals, the first."""
     result = np.empty(scores.shape, dtype=np.uint8)
     for rows in _blocks(len(scores), max(vectors.shape)):
-        if loss is example_wise_logistic:
+        if loss == example_wise_logistic:  # also one that was pickled
             losses = _sum_exponentials(scores[rows], vectors)
             limit = losses.min(axis=1, keepdims=True) * (1 + TIE)
         else:

@@ -6,7 +6,7 @@ the model. Of the data it has as many examples as are asked for, drawn at random
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,12 +18,15 @@ from pyboomer.columns.categories import encode
 from pyboomer.data.examples import read_examples
 from pyboomer.data.labels import Labels
 from pyboomer.data.targets import Targets
-from pyboomer.estimator import RuleEstimator
 from pyboomer.explore.measure import make_measure
 from pyboomer.explore.page.packing import pack
-from pyboomer.explore.page.recipe import describe_decoding, find_kind
+from pyboomer.explore.page.recipe import describe_decoding
 from pyboomer.losses import find_loss
+from pyboomer.predicting.decision import Decision
 from pyboomer.rules.ensemble import RuleEnsemble
+
+if TYPE_CHECKING:
+    from pyboomer.estimator import RuleEstimator
 
 SEED = 1  # of the examples drawn
 MOST_TEXT = 1_600_000  # characters that the features of the examples shown may take
@@ -59,7 +62,7 @@ class Data(NamedTuple):
 
 
 def summarise(
-    model: RuleEstimator, X: Any = None, y: Any = None, *, max_examples: int = 200, title: str | None = None
+    model: "RuleEstimator", X: Any = None, y: Any = None, *, max_examples: int = 200, title: str | None = None
 ) -> dict[str, Any]:
     """Say all that a page shows of a fitted model, and of examples, if there are any.
 
@@ -80,14 +83,14 @@ def summarise(
     if X is None and y is not None:
         raise ValueError("y is given without X: the labels of which examples?")
     data = None if X is None else _read_data(model, X, y)
-    rules = model.rules_
+    rules, decision = model.rules_, model._find_decision()
     image = find_image(rules.feature_names)
     shown = (np.arange(len(rules.feature_names)) if image else np.unique(rules.condition_features)).astype(np.int64)
-    kind = find_kind(model)
+    kind = find_kind(decision)
     return {
         "title": _name_subject(rules.label_names) if title is None else str(title),
         "kind": kind,
-        "objective": find_loss(model.loss).name,
+        "objective": decision.loss.name,
         "decoding": describe_decoding(model),
         "parameters": list(_list_parameters(model)),
         "training": {str(name): _plain_fact(value) for name, value in model.training_facts_.items()},
@@ -105,7 +108,12 @@ def summarise(
     }
 
 
-def _read_data(model: RuleEstimator, X: Any, y: Any) -> Data:
+def find_kind(decision: Decision) -> str:
+    """What a model predicts: "labels", "classes" (one of them per example) or "numbers"."""
+    return {"numbers": "numbers", "class": "classes"}.get(decision.rule, "labels")
+
+
+def _read_data(model: "RuleEstimator", X: Any, y: Any) -> Data:
     matrix = model._read_table(X)
     truth = None if y is None else model._read_labels(y, model._form)
     if truth is not None and len(truth.values) != matrix.shape[0]:
@@ -263,7 +271,7 @@ def _count_categories(column: Array, categories: tuple[Any, ...]) -> dict[str, A
 # --- Parameters and curves --------------------------------------------------------------------------------------------
 
 
-def _list_parameters(model: RuleEstimator) -> Iterator[dict[str, Any]]:
+def _list_parameters(model: "RuleEstimator") -> Iterator[dict[str, Any]]:
     for parameter in model.table:
         value = getattr(model, parameter.name)
         shown = find_loss(value).name if parameter.name == "loss" else _describe_value(value)
@@ -285,7 +293,7 @@ def _describe_value(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _draw_curves(model: RuleEstimator, data: Data | None) -> Iterator[dict[str, Any]]:
+def _draw_curves(model: "RuleEstimator", data: Data | None) -> Iterator[dict[str, Any]]:
     """What changes with the number of rules: losses and measures where there is a truth, else the gain."""
     rules = model.rules_
     counts = np.unique(np.geomspace(1, len(rules), CURVE_POINTS).round().astype(np.int64)).tolist()
@@ -314,10 +322,10 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
     assert truth is not None
     if truth.known is not None and not truth.known.any():
         return
-    examples, kind = read_examples(data.matrix, truth, None), find_kind(model)
+    examples, decision = read_examples(data.matrix, truth, None), model._find_decision()
     names = {"loss": "mean loss"}
-    if examples.are_complete().any() and len(examples.Y) * _count_operations(model) <= MOST_DECODING:
-        names |= MEASURES.get(kind, {})
+    if examples.are_complete().any() and len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
+        names |= MEASURES.get(find_kind(decision), {})
     measures = [make_measure(model, name, examples) for name in names]
     stages = model._accumulate(model.rules_, examples.matrix, counts)
     points = np.array([[measure.rate(scores) for measure in measures] for scores in stages])
@@ -325,11 +333,11 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
         yield _curve(title, counts, points[:, i].tolist())
 
 
-def _count_operations(model: Any) -> float:
+def _count_operations(model: Any, decision: Decision) -> float:
     """About how many multiplications it takes to decode the scores of an example."""
     n_labels = len(model.label_names_)
-    if find_kind(model) != "labels":
+    if find_kind(decision) != "labels":
         return float(n_labels)
-    if isinstance(model.decode, str) and model.decode == "f1":
+    if decision.rule == "f1":
         return float(n_labels) ** 3
     return float(n_labels * max(len(model.label_vectors_), 1))

@@ -1,0 +1,156 @@
+"""A decision says how the scores of a model become its predictions: one of a few rules, and what it needs.
+
+================  =================================================================================================
+rule              prediction
+================  =================================================================================================
+``"numbers"``     the scores themselves: those of a regressor
+``"class"``       the class of the largest score; of two classes, which have one score, its sign decides
+``"sign"``        the labels of positive scores (Eq. 18)
+``"loss"``        the known label vector of least loss (Eq. 19)
+``"odds"``        the labels of positive log-odds, those more probable than not
+``"hamming"``     the labels more probable than not, by themselves and by the known label vectors
+``"subset"``      the most probable known label vector
+``"f1"``          the label vector of largest expected F-measure
+``"rank"``        the `count` most probable labels
+``"thresholds"``  the labels more probable than their `thresholds`
+================  =================================================================================================
+
+Whoever predicts, explains or exports asks the decision, and nobody else, how that is done.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from pyboomer.arrays import Array, Vectors
+from pyboomer.losses import Loss
+from pyboomer.predicting.calibration import Calibration
+from pyboomer.predicting.decoding import (
+    class_probabilities,
+    decode_by_f1,
+    decode_by_loss,
+    decode_by_marginals,
+    decode_by_probability,
+    decode_by_rank,
+    decode_by_sign,
+    joint_probabilities,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """How scores become predictions; `decode` is what was asked for, as the parameter of that name says it."""
+
+    rule: str
+    loss: Loss
+    decode: Any = "loss"
+    # those known; there are none if any label vector may be right
+    vectors: Vectors = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
+    calibration: Calibration | None = None
+    classes: NDArray[Any] | None = None  # of a single column; a single class is listed twice
+    thresholds: Array | None = None  # one for all labels, or one for each
+    count: int = 0
+
+    @property
+    def plain_odds(self) -> bool:
+        """Whether the scores are log-odds as they are, rather than by a function of the loss or by calibration."""
+        return self.loss.log_odds is Loss.log_odds and self.calibration is None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is but one class."""
+        return self.classes is not None and bool(self.classes[0] == self.classes[-1])
+
+    def decide(self, scores: Array) -> NDArray[Any]:
+        """The (N, K) labels that (N, K) scores stand for; of several classes, exactly one is relevant."""
+        if self.rule == "numbers":
+            return scores
+        if self.rule == "class" and scores.shape[1] > 1:
+            return np.eye(scores.shape[1], dtype=np.uint8)[scores.argmax(axis=1)]
+        if self.rule in ("class", "sign"):
+            return decode_by_sign(scores)
+        if self.rule == "loss":
+            return decode_by_loss(scores, self.vectors, self.loss)
+        log_odds = self.log_odds(scores)
+        if self.rule == "hamming":
+            return decode_by_marginals(log_odds, self.vectors)
+        if self.rule == "subset":
+            return decode_by_probability(log_odds, self.vectors)
+        if self.rule == "f1":
+            return decode_by_f1(log_odds, self.vectors if len(self.vectors) else None, self.joint)
+        if self.rule == "rank":
+            return decode_by_rank(log_odds, self.count)
+        if self.rule == "thresholds":
+            return (expit(log_odds) > self.thresholds).astype(np.uint8)
+        return decode_by_sign(log_odds)
+
+    def log_odds(self, scores: Array) -> Array:
+        """What scores mean as probabilities of labels."""
+        log_odds = self.loss.log_odds(scores)
+        return log_odds if self.calibration is None else self.calibration.log_odds(log_odds)
+
+    def joint(self, log_odds: Array, vectors: Vectors) -> Array:
+        """The probability of each of some label vectors, one of which is right."""
+        joint = joint_probabilities(log_odds, vectors)
+        return joint if self.calibration is None else self.calibration.scale_joint(joint)
+
+    def probabilities(self, scores: Array) -> Array:
+        """The probability that each label is relevant, shape (N, K); of each class, if there are classes."""
+        if self.is_settled:
+            return np.ones((len(scores), 1))
+        log_odds = self.log_odds(scores)
+        return np.asarray(expit(log_odds)) if self.classes is None else class_probabilities(log_odds)
+
+    def translate(self, rules: Collection[str], losses: Collection[Loss]) -> str:
+        """The rule for another program, which knows these rules and losses, and takes the scores for log-odds.
+
+        "unknown" if it would not decide as the model does: only here can curves of calibration be followed, and code
+        of the user's own be run.
+        """
+        rule = "sign" if self.rule == "odds" else self.rule
+        if self.rule == "loss":
+            able = self.loss in losses
+        else:
+            able = self.rule in ("numbers", "class", "sign") or self.plain_odds
+        return rule if able and rule in rules else "unknown"
+
+
+def find_decision(
+    decode: Any, loss: Loss, classes: NDArray[Any] | None, vectors: Vectors, calibration: Calibration | None
+) -> Decision:
+    """The decision of a classifier: what its parameter `decode` comes to, given all that it has learned.
+
+    `classes` are those of a single column, else None. `vectors`, of shape (V, K), are the known label vectors; V is 0
+    if there are none, or if labels may occur together as they never did.
+    """
+    joint = len(vectors) > 0 and not loss.decomposable  # then it takes more than one label to decide on a label
+    thresholds, count = None, 0
+    if classes is not None:
+        rule = "class"  # one of them is relevant, so all decodings agree
+    elif not isinstance(decode, str):
+        rule, thresholds = "thresholds", read_thresholds(decode, vectors.shape[1])
+    elif decode.startswith("top-"):
+        rule, count = "rank", int(decode.removeprefix("top-"))
+    elif decode == "loss":
+        rule = "loss" if joint else "sign"
+    elif decode == "f1" or (decode == "subset" and len(vectors) > 0):
+        rule = decode
+    elif decode == "hamming" and joint and calibration is None:
+        rule = "hamming"
+    else:
+        rule = "odds"
+    return Decision(rule, loss, decode, vectors, calibration, classes, thresholds, count)
+
+
+def read_thresholds(decode: Any, n_labels: int) -> Array | None:
+    """The thresholds in the parameter `decode`, if there are any."""
+    if isinstance(decode, str):
+        return None
+    thresholds = np.asarray(decode, dtype=np.float64)
+    if thresholds.size not in (1, n_labels):
+        raise ValueError(f"decode has {thresholds.size} thresholds, but there are {n_labels} labels")
+    return thresholds

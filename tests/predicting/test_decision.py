@@ -1,0 +1,263 @@
+"""One decision tells all who turn scores into labels how that is done, so that they agree."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyboomer import BoomerClassifier, BoomerRegressor, Loss
+from pyboomer.explore.page.summary import summarise
+from pyboomer.export.scorer import write_scorer
+from pyboomer.losses import FOR_LABELS, example_wise_logistic
+from pyboomer.predicting.decision import Decision, find_decision
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 4))
+Y = (X + RNG.normal(size=(80, 4)) > 0.3).astype(int)
+DECODES = ("loss", "hamming", "subset", "f1", "top-1", "top-3", 0.3, [0.2, 0.4, 0.6, 0.8])
+
+
+def square(Y: Any, F: Any) -> Any:
+    return ((Y - F) ** 2).sum(axis=1)
+
+
+def derive_square(Y: Any, F: Any) -> Any:
+    return 2 * (F - Y), np.full(F.shape, 2.0)
+
+
+def stretch(F: Any) -> Any:
+    """Log-odds that are of another sign than some scores."""
+    return 2 * F - 0.3
+
+
+JOINT = example_wise_logistic.shape, example_wise_logistic.value, example_wise_logistic.derivatives
+OWN = {
+    "own, label-wise": Loss("own", "diagonal", square, derive_square),
+    "own, label-wise, odds": Loss("own", "diagonal", square, derive_square, stretch),
+    "own, joint": Loss("own", *JOINT),
+    "own, joint, odds": Loss("own", *JOINT, stretch),
+}
+LOSSES = {**FOR_LABELS, **OWN}
+
+
+@pytest.fixture(scope="module", params=product(LOSSES, [None, "isotonic"]), ids=lambda param: f"{param[0]}, {param[1]}")
+def model(request: pytest.FixtureRequest) -> BoomerClassifier:
+    """A classifier of each loss, calibrated or not, that will decode in many ways."""
+    name, calibration = request.param
+    options = {"n_rules": 15, "learning_rate": 0.3, "random_state": 1, "calibration": calibration}
+    return BoomerClassifier(LOSSES[name], **options).fit(X, Y)
+
+
+def vary(model: BoomerClassifier) -> Iterator[BoomerClassifier]:
+    """The model with all decodings, one after another."""
+    for decode, known_vectors in product(DECODES, [True, False]):
+        yield model.set_params(decode=decode, known_vectors=known_vectors)
+
+
+def needs_odds(model: BoomerClassifier) -> bool:
+    """Whether predictions depend on log-odds that only the model can compute."""
+    plain = model.loss.log_odds is Loss.log_odds and model.calibration_ is None
+    return not plain and not (isinstance(model.decode, str) and model.decode == "loss")
+
+
+def needs_loss(model: BoomerClassifier) -> bool:
+    """Whether predictions depend on the values of the loss."""
+    return model.decode == "loss" and model.known_vectors and not model.loss.decomposable
+
+
+# --- All who read a decision agree ------------------------------------------------------------------------------------
+
+
+def test_whoever_predicts_in_python_agrees(model: BoomerClassifier) -> None:
+    scores = model.decision_function(X)
+    for varied in vary(model):
+        predicted = varied.predict(X)
+        decision = varied._find_decision()
+        np.testing.assert_array_equal(decision.decide(scores), predicted)
+        np.testing.assert_array_equal(decision.probabilities(scores), varied.predict_proba(X))
+        np.testing.assert_array_equal(next(varied.staged_predict(X, [len(varied.rules_)])), predicted)
+        assert varied.score(X, Y) == (predicted == Y).all(axis=1).mean()
+        decode = varied.decode
+        np.testing.assert_array_equal(varied.set_params(decode="loss").predict(X, decode=decode), predicted)
+
+
+def test_the_runner_up_is_not_the_winner(model: BoomerClassifier) -> None:
+    for varied in vary(model):
+        for n, explanation in enumerate(varied.explain(X[:10], change=False)):
+            np.testing.assert_array_equal(explanation.prediction, varied.predict(X[n : n + 1])[0])
+            runner_up = explanation.runner_up
+            assert runner_up is not None
+            assert (runner_up.vector != explanation.prediction).any()
+            assert runner_up.margin >= 0
+
+
+def test_a_python_file_predicts_as_the_model_does_wherever_it_can(model: BoomerClassifier) -> None:
+    for varied in vary(model):
+        scorer: dict[str, Any] = {}
+        exec(write_scorer(varied), scorer)
+        assert ("predict" in scorer) == can_be_exported(varied)
+        if "predict" in scorer:
+            predicted = [list(scorer["predict"](x).values()) for x in X.tolist()]
+            np.testing.assert_array_equal(predicted, varied.predict(X))
+
+
+def can_be_exported(model: BoomerClassifier) -> bool:
+    if needs_loss(model):
+        return model.loss is example_wise_logistic
+    return not needs_odds(model) and model.decode in ("loss", "hamming", "subset")
+
+
+def test_an_onnx_graph_predicts_as_the_model_does_wherever_it_can(model: BoomerClassifier) -> None:
+    pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    for varied in vary(model):
+        graph = varied.to_onnx().SerializeToString()
+        session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        results = dict(zip(names, session.run(names, {"X": X}), strict=True))
+        assert ("labels" in results) == can_be_exported(varied)
+        assert ("probabilities" in results) == varied._find_decision().plain_odds
+        if "labels" in results:
+            np.testing.assert_array_equal(results["labels"], varied.predict(X))
+        if "probabilities" in results:
+            np.testing.assert_allclose(results["probabilities"], varied.predict_proba(X), rtol=1e-9, atol=1e-12)
+
+
+def test_a_page_predicts_as_the_model_does_or_tells_that_it_does_not(model: BoomerClassifier) -> None:
+    scores = model.decision_function(X)
+    for varied in vary(model):
+        recipe = summarise(varied)["decoding"]
+        assert (recipe["note"] is None) == can_be_shown(varied)
+        if recipe["note"] is None:
+            np.testing.assert_array_equal(follow(recipe, scores, varied), varied.predict(X))
+        elif needs_loss(varied.set_params(decode="loss")) and varied.loss in OWN.values():
+            assert recipe["kind"] == "sign"
+            assert "code of its own" in recipe["note"]
+        else:
+            np.testing.assert_array_equal(follow(recipe, scores, varied), varied.predict(X, decode="loss"))
+
+
+def can_be_shown(model: BoomerClassifier) -> bool:
+    if needs_loss(model):
+        return model.loss in FOR_LABELS.values()
+    by_marginals = model.decode == "hamming" and model.known_vectors and not model.loss.decomposable
+    return not needs_odds(model) and model.decode != "f1" and not by_marginals
+
+
+def follow(recipe: dict[str, Any], scores: Any, model: BoomerClassifier) -> Any:
+    """What the script of a page makes of scores; it has the known label vectors, in the order of the model."""
+    vectors = model.label_vectors_
+    if recipe["kind"] == "loss":
+        assert recipe["count"] == len(vectors)
+        losses = [model.loss.value(np.tile(2.0 * y - 1, (len(scores), 1)), scores) for y in vectors]
+        return vectors[np.argmin(losses, axis=0)]
+    if recipe["kind"] == "sum":
+        assert recipe["count"] == len(vectors)
+        return vectors[(scores @ vectors.T.astype(float)).argmax(axis=1)]
+    if recipe["kind"] == "rank":
+        return (np.argsort(np.argsort(-scores, axis=1), axis=1) < recipe["count"]).astype(int)
+    if recipe["kind"] == "cuts":
+        return 1 / (1 + np.exp(-scores)) > np.broadcast_to(model.decode, 4)
+    assert recipe["kind"] == "sign"
+    return scores > 0
+
+
+@pytest.mark.parametrize("classes", [["only"], ["a", "b"], ["a", "b", "c"]], ids=len)
+@pytest.mark.parametrize("loss", [*FOR_LABELS, OWN["own, joint, odds"]], ids=str)
+def test_all_decodings_of_classes_agree(loss: Any, classes: list[str]) -> None:
+    y = np.array(classes)[np.minimum(Y[:, 0] + Y[:, 1], len(classes) - 1)]
+    clf = BoomerClassifier(loss, n_rules=15, random_state=1).fit(X, y)
+    predicted = clf.predict(X).tolist()
+    for varied in vary(clf):
+        assert varied._find_decision().rule == "class"
+        assert varied.predict(X).tolist() == predicted
+        assert [e.describe(e.prediction) for e in varied.explain(X, change=False)] == predicted
+        scorer: dict[str, Any] = {}
+        exec(write_scorer(varied), scorer)
+        assert [scorer["predict"](x) for x in X.tolist()] == predicted
+        recipe = summarise(varied)["decoding"]
+        assert (recipe["kind"], recipe["note"]) == ("classes", None)
+
+
+def test_the_decision_of_a_regressor_is_to_leave_the_scores_as_they_are() -> None:
+    decision = BoomerRegressor(n_rules=3).fit(X, X[:, 0])._find_decision()
+    scores = RNG.normal(size=(3, 1))
+    assert decision.rule == "numbers"
+    assert decision.decide(scores) is scores
+
+
+# --- What a decision is -----------------------------------------------------------------------------------------------
+
+
+def find(decode: Any, loss: Loss, vectors: Any = Y[:3], calibration: Any = None) -> Decision:
+    return find_decision(decode, loss, None, np.asarray(vectors, dtype=np.uint8), calibration)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_each_decoding_comes_to_a_rule(name: str) -> None:
+    loss, none = LOSSES[name], np.empty((0, 4))
+    joint = not loss.decomposable
+    assert find("loss", loss).rule == ("loss" if joint else "sign")
+    assert find("hamming", loss).rule == ("hamming" if joint else "odds")
+    assert find("subset", loss).rule == "subset"
+    assert [find(decode, loss, none).rule for decode in ("loss", "hamming", "subset")] == ["sign", "odds", "odds"]
+    for vectors in (Y[:3], none):
+        assert [find(decode, loss, vectors).rule for decode in DECODES[3:]] == [
+            "f1",
+            *["rank"] * 2,
+            *["thresholds"] * 2,
+        ]
+    assert find("top-3", loss).count == 3
+
+
+def test_only_functions_of_a_loss_and_calibration_keep_scores_from_being_log_odds(model: BoomerClassifier) -> None:
+    given = model.loss.log_odds in (stretch, FOR_LABELS["label-wise-squared-error"].log_odds)
+    assert model._find_decision().plain_odds == (not given and model.calibration is None)
+
+
+def test_another_program_follows_only_the_rules_and_losses_it_knows() -> None:
+    own, logistic = OWN["own, joint"], example_wise_logistic
+    assert find("loss", logistic).translate(["loss"], [logistic]) == "loss"
+    assert find("loss", own).translate(["loss"], [logistic]) == "unknown"
+    assert find("subset", own).translate(["subset"], []) == "subset"
+    assert find("subset", own).translate(["loss"], [own]) == "unknown"
+    assert find("subset", OWN["own, joint, odds"]).translate(["subset"], []) == "unknown"
+    assert find("hamming", OWN["own, label-wise"]).translate(["sign"], []) == "sign"
+    assert find("hamming", OWN["own, label-wise, odds"]).translate(["sign"], []) == "unknown"
+
+
+def test_a_wrong_number_of_thresholds_is_told(model: BoomerClassifier) -> None:
+    model.set_params(decode=[0.1, 0.2], known_vectors=True)
+    for ask in (model.predict, lambda _: model.to_python(), lambda _: model.to_html()):
+        with pytest.raises(ValueError, match="decode has 2 thresholds, but there are 4 labels"):
+            ask(X)
+
+
+def test_parameters_set_since_are_checked() -> None:
+    clf = BoomerClassifier(n_rules=3, random_state=1).fit(X, Y).set_params(decode="top")
+    for ask in (clf.predict, clf.explain, lambda _: clf.to_python(), lambda _: clf.to_html()):
+        with pytest.raises(ValueError, match="decode must be"):
+            ask(X)
+
+
+# --- Who imports whom -------------------------------------------------------------------------------------------------
+
+LIGHT = ("export.scorer", "export.onnxgraph", "export.modelfile", "predicting.decision", "predicting.decoding")
+EXPLORE = ("displays", "explanation", "importance", "page.html", "page.summary")
+
+
+@pytest.mark.parametrize("module", [*LIGHT, *(f"explore.{name}" for name in EXPLORE)])
+def test_who_reads_decisions_needs_no_estimator_and_who_exports_no_compiler(module: str) -> None:
+    if module == "export.onnxgraph":
+        pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+    refused = {f"pyboomer.{name}" for name in ("classifier", "regressor", "estimator", "loading")}
+    refused |= {"numba"} if module in LIGHT else set()
+    command = f"import sys, pyboomer.{module}; print(*{refused!r} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
