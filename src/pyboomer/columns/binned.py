@@ -121,7 +121,11 @@ def _number_bins(column: Array, tree: Array, codes: NDArray[np.uint8]) -> None:
 
 @collect.of(BinnedColumns)
 def _collect(
-    columns: BinnedColumns, feature: int, rows: Rows, weights: Array, entries: Entries  # noqa: ARG001
+    columns: BinnedColumns,
+    feature: int,
+    rows: Rows,
+    weights: Array,
+    entries: Entries,  # noqa: ARG001
 ) -> tuple[np.int64, np.int64]:
     """Bin numbers are sorted by counting."""
     examples, values, starts = entries.examples, entries.values, entries.ends

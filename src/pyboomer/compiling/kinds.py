@@ -1,8 +1,8 @@
 """A kind is a type that decides how something is done: columns may be sorted, sparse or binned, and so forth.
 
 A function that depends on a kind is declared once, with `by_kind`, and written once for each kind of its first
-argument. Compiled code then has the case at hand and no other: none has to be compiled that is not used, and no loop has
-to ask. Kinds are NamedTuples, the values that compiled code can hold.
+argument. Compiled code then has the case at hand and no other: nothing else has to be compiled, and no loop has to
+ask. Kinds are NamedTuples, the values that compiled code can hold.
 """
 
 from collections.abc import Callable

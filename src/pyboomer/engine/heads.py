@@ -316,6 +316,24 @@ def choose_labels(gains: Array, most: int, share: float, labels: NDArray[np.int6
     return n
 
 
+@kernel
+def find_best_label(layout: Diagonal, sums: Array, penalty: Penalty, gains: Array) -> int:
+    """The label of the largest gain; of equals, the first."""
+    rate_each_label(layout, sums, 0.0, penalty, gains)
+    best = 0
+    for k in range(layout.n_labels):
+        if gains[k] > gains[best] * (1 + TIE):
+            best = k
+    return best
+
+
+@kernel
+def solve_label(g: float, h: float, penalty: Penalty) -> tuple[float, float]:
+    """The gain and the score of a head for one label."""
+    g = shrink(g, penalty.l1)
+    return rate_label(g, h, penalty.l2), -g / (h + penalty.l2) if h + penalty.l2 > FLOOR else 0.0  # Eq. 17
+
+
 @by_kind
 def fit_head(
     layout: Layout, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros, pad
+from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty, make_room
 from pyboomer.engine.promise import Chunk, Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns
-from pyboomer.engine.threads import Threads
 from pyboomer.losses import Loss
 from pyboomer.losses.twin import NoTwin, pad_signs, pad_weight, sum_values
 from pyboomer.losses.twins import TWINS

@@ -87,34 +87,35 @@ class Engine(Protocol):
 class Steps(Protocol):
     """Who holds binned examples, all or some of them, and answers for them while a rule is learned."""
 
-    n_covered: int  # examples of the sample that the rule covers so far
+    n_covered: int  # examples of the sample that the rule covers so far ...
+    weight: float  # ... and their weight
 
     def begin(self, rule: int) -> None:
-        """Draw the sample of a rule (Alg. 1, line 5)."""
+        """Draw the sample of a rule (Alg. 1, line 5); sums are about all labels."""
 
     def focus(self, labels: NDArray[np.int64]) -> None:
         """From now on, sums and heads are about some of the labels they have been about, in ascending order."""
 
-    def weigh(self) -> float:
-        """The weight of what is covered."""
+    def pair(self, label: int) -> None:
+        """From now on, they are about one label, whose gradient and curvature are all that is summed."""
 
-    def sum_bins(self, features: NDArray[np.int64]) -> BinSums:
-        """Sums of statistics over the bins of some features, of what is covered."""
+    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.bool_]]:
+        """Sums of statistics over the bins of some features, of what is covered; and which of these are nominal."""
 
     def narrow(self, feature: int, operator: int, value: float) -> None:
         """Narrow the coverage by a condition (Alg. 3, line 10)."""
 
-    def sum_sample(self, rating: Rating, sums: Array) -> None:
-        """Sums of statistics, of what is covered."""
+    def sum_sample(self, rating: Rating, sums: Array) -> float:
+        """Sums of statistics, of what is covered; returns its weight."""
 
     def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
-        """Refine a rule to the end where few examples are covered, one by one instead of by bins."""
+        """Refine a rule to the end, example by example; `rating.whole` has the sums of what is covered."""
 
     def cover(self, body: Array) -> None:
         """Cover all examples that meet the conditions of a body, sampled or not."""
 
     def sum_covered(self, rating: Rating, sums: Array) -> float:
-        """Sums of statistics of all examples covered, with their own weights; their weight."""
+        """Sums of statistics of all examples covered, with their own weights; returns their weight."""
 
     def fit_head(self, penalty: Penalty) -> tuple[Array, float, float]:
         """The head of all examples covered (Alg. 1, line 7), its gain and its coverage."""

@@ -312,9 +312,7 @@ def _add_system(rating: HeadBySystem, statistics: Array, n: int, weight: float, 
 
 
 @by_kind
-def rate_runs(
-    rating: Rating, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates
-) -> None:
+def rate_runs(rating: Rating, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates) -> None:
     """Rate the condition that each run ends, and its negation; see the module's docstring."""
 
 
@@ -325,7 +323,12 @@ def finish_rates(rating: Rating, n_runs: int, total_weight: float, rates: Rates)
 
 @rate_runs.of(SumOfLabels, BoundOfLabels)
 def _rate_all(
-    rating: Any, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates  # noqa: ARG001
+    rating: Any,
+    swept: Swept,
+    restart: bool,
+    totals: Array,
+    total_weight: float,
+    rates: Rates,  # noqa: ARG001
 ) -> None:
     if _may_degenerate(rating.penalty.l2, totals):
         _rate_labels(False, True, rating, swept, restart, totals, rates)
@@ -335,7 +338,12 @@ def _rate_all(
 
 @rate_runs.of(BestLabel)
 def _rate_best(
-    rating: BestLabel, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates  # noqa: ARG001
+    rating: BestLabel,
+    swept: Swept,
+    restart: bool,
+    totals: Array,
+    total_weight: float,
+    rates: Rates,  # noqa: ARG001
 ) -> None:
     if _may_degenerate(rating.penalty.l2, totals):
         _rate_labels(True, True, rating, swept, restart, totals, rates)
@@ -420,7 +428,12 @@ def _leave_rates(rating: Any, n_runs: int, total_weight: float, rates: Rates) ->
 
 @rate_runs.of(OneLabel, error_model="numpy")
 def _rate_one(
-    rating: OneLabel, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates  # noqa: ARG001
+    rating: OneLabel,
+    swept: Swept,
+    restart: bool,
+    totals: Array,
+    total_weight: float,
+    rates: Rates,  # noqa: ARG001
 ) -> None:
     pairs, weights, inside, outside = swept.statistics, swept.weights, rates.inside, rates.outside
     g, h, w = 0.0, 0.0, 0.0
@@ -449,9 +462,7 @@ def _rate_one(
 
 
 @rate_runs.of(HeadByLabel, HeadByBound, HeadBySystem)
-def _rate_heads(
-    rating: Any, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates
-) -> None:
+def _rate_heads(rating: Any, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates) -> None:
     """Algorithm 2 in all generality: rate each condition by the sums over the examples that meet it."""
     sums, others = rating.sums, rating.others
     for s in range(sums.shape[0]):

@@ -150,17 +150,18 @@ def _sweep_sparse(
 ) -> tuple[float, int, float]:
     """The examples that hold the fill value are never summed: the others are swept towards it from both sides."""
     m_below, m_above, n_missing = collect_stored(columns, feature, sample.weights, runs.entries)
+    examples, values, ends = runs.entries.examples, runs.entries.values, runs.entries.ends
     m = m_below + m_above
     filled = m + n_missing < sample.n_covered
-    below = _find_runs(runs.entries.values[:m_below], runs.entries.ends)
-    above = _find_runs(runs.entries.values[m_below:m], runs.entries.ends[below:])
+    below = _find_runs(values[:m_below], ends)
+    above = _find_runs(values[m_below:m], ends[below:])
     n_values = below + filled + above
     if n_values < 2:
         return best, -1, 0.0
     totals, total_weight = rating.whole, sample.weight
     if n_missing > 0:
         totals = rating.present
-        total_weight -= _sum_present(rating, sample, runs.entries.examples[m : m + n_missing])
+        total_weight -= _sum_present(rating, sample, examples[m : m + n_missing])
 
     nominal = columns.nominal[feature]  # conditions are those of a dense feature, see above
     by_value = nominal and n_values > 2
@@ -168,12 +169,13 @@ def _sweep_sparse(
     rates = runs.rates
     last = min(below, n_runs)
     if last > 0:  # upwards to the fill value
-        swept = Swept(runs.entries.examples, runs.entries.ends[:last], sample.statistics, sample.weights, sample.weights)
+        swept = Swept(examples, ends[:last], sample.statistics, sample.weights, sample.weights)
         rate_runs(rating, swept, by_value, totals, total_weight, rates)
     first = below + (by_value and filled)
     if first < n_runs:  # downwards to it; what is swept then meets the negations of the conditions
-        ends = runs.entries.ends[below : below + n_runs - first]
-        swept = Swept(runs.entries.examples[m_below:], ends, sample.statistics, sample.weights, sample.weights)
+        swept = Swept(
+            examples[m_below:], ends[below : below + n_runs - first], sample.statistics, sample.weights, sample.weights
+        )
         part = _take_rates(rates, first, not by_value)
         rate_runs(rating, swept, by_value, totals, total_weight, part)
         _reverse(part.inside[: n_runs - first])
@@ -183,8 +185,8 @@ def _sweep_sparse(
             _negate(rates.weight[first:n_runs], total_weight)
     if by_value and filled:  # whatever is stored meets the negation of the condition on the fill value
         end = below + above
-        runs.entries.ends[end] = m - 1
-        swept = Swept(runs.entries.examples, runs.entries.ends[end : end + 1], sample.statistics, sample.weights, sample.weights)
+        ends[end] = m - 1
+        swept = Swept(examples, ends[end : end + 1], sample.statistics, sample.weights, sample.weights)
         rate_runs(rating, swept, False, totals, total_weight, _take_rates(rates, below, True))
         _negate(rates.weight[below : below + 1], total_weight)
 

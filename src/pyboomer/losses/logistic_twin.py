@@ -74,9 +74,7 @@ def _derive(y: Any, weight: Any, score: Any) -> tuple[Any, Any]:
 
 
 @update.of(LabelWise, compile=kernel, error_model="numpy")
-def _update_label_wise(
-    truth: LabelWise, scores: Array, rows: Rows, statistics: Array, first: int, last: int
-) -> None:
+def _update_label_wise(truth: LabelWise, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
     signs, weight = truth.signs, truth.weight
     weighted = weight.shape[0] > 0
     width, size = scores.shape[1], statistics.shape[1]

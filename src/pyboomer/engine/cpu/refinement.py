@@ -4,7 +4,7 @@ Of the drawn features, in ascending order, the best condition is taken if it imp
 narrowed to the examples that meet it, and the next refinement begins.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,25 +13,14 @@ from pyboomer.columns.binned import BinnedColumns
 from pyboomer.columns.entries import keep
 from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns, cover_rows, find_changed, meets
-from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
+from pyboomer.engine.plan import Search
 from pyboomer.engine.rating import Rating, sum_examples
-from pyboomer.engine.sampling import Draw, fill_with_draw
+from pyboomer.engine.sampling import fill_with_draw
 from pyboomer.engine.statistics import sum_weights
-from pyboomer.engine.sweeping import Runs, Sample, sweep
+from pyboomer.engine.sweeping import Sample, sweep
 from pyboomer.rules.precision import NOISE
-
-
-class Search(NamedTuple):
-    """How conditions are searched for, and scratch for it."""
-
-    seed: int
-    min_coverage: float
-    features: Draw
-    runs: Runs
-    # Whether sums over what is left are found by subtracting what is dropped, if that is less; else they are summed
-    # anew. Where bins are summed there are none to subtract from, until a few examples are left.
-    subtracts: bool
 
 
 @by_kind
@@ -122,7 +111,7 @@ def _cover_sparse(
     return cover_rows(columns, body, rows, scratch)
 
 
-@kernel
+@inner
 def refine_rule(
     columns: Any, sample: Sample, rating: Rating, search: Search, rule: int, body: Array, size: int, best: float
 ) -> tuple[Sample, int, float]:
@@ -148,3 +137,12 @@ def refine_rule(
         body[size, 0], body[size, 1], body[size, 2] = chosen, operator, value
         size += 1
     return sample, size, best
+
+
+@kernel
+def refine_to_the_end(
+    columns: Any, sample: Sample, rating: Rating, search: Search, rule: int, body: Array, size: int, best: float
+) -> tuple[int, int, float]:
+    """`refine_rule` for Python, which takes no sample back, only how many examples are left in it."""
+    sample, size, best = refine_rule(columns, sample, rating, search, rule, body, size, best)
+    return sample.n_covered, size, best

@@ -1,0 +1,276 @@
+"""Boosting is the loop over rules: Algorithm 1.
+
+The loop is compiled and learns a chunk of rules per call, without the interpreter lock. What it leaves behind is the
+scores of the training examples and the statistics that follow from them.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kinds import by_kind
+from pyboomer.engine.cpu.refinement import cover, refine_rule
+from pyboomer.engine.heads import find_best_label, fit_head, solve_label
+from pyboomer.engine.plan import AllLabels, Complete, DrawnLabels, Partial, Plan, Sampling, Single
+from pyboomer.engine.promise import Chunk
+from pyboomer.engine.rating import choose_head, focus_rating, sum_examples
+from pyboomer.engine.sampling import draw_examples, fill_with_labels
+from pyboomer.engine.statistics import (
+    Layout,
+    add_scores_to_rows,
+    count_columns,
+    resize,
+    sum_label,
+    sum_rows,
+    sum_weights,
+    take_labels,
+)
+from pyboomer.engine.sweeping import Sample
+from pyboomer.losses.twin import update
+
+
+class Examples(NamedTuple):
+    """The training examples as compiled code sees them."""
+
+    truth: Any  # what the loss knows of them, see `losses.twin`
+    scores: Array
+    statistics: Array
+    weight: Array
+
+
+class Found(NamedTuple):
+    """Room for the head of a rule: its labels, among those it may be about, their scores, and scores of all labels."""
+
+    labels: NDArray[np.int64]
+    scores: Array
+    head: Array
+
+
+# --- The labels that a rule may be about ------------------------------------------------------------------------------
+
+
+class View(NamedTuple):
+    """The labels that a rule is about, and their statistics."""
+
+    labels: NDArray[np.int64]
+    statistics: Array
+
+
+@by_kind
+def look_at(labels: Any, seed: int, rule: int, statistics: Array) -> View:
+    """The labels that a rule may be about."""
+
+
+@look_at.of(AllLabels)
+def _look_at_all(labels: AllLabels, seed: int, rule: int, statistics: Array) -> View:  # noqa: ARG001
+    return View(labels.labels.choices, statistics)
+
+
+@look_at.of(DrawnLabels)
+def _look_at_drawn(labels: DrawnLabels, seed: int, rule: int, statistics: Array) -> View:
+    fill_with_labels(seed, rule, labels.in_turn, labels.labels)
+    return _focus(labels.layout, statistics, labels.labels.drawn, labels.room)
+
+
+@inner
+def _focus(layout: Layout, statistics: Array, labels: NDArray[np.int64], room: Array) -> View:
+    """Some of the labels."""
+    n, size = statistics.shape[0], count_columns(resize(layout, labels.shape[0]))
+    own = room[: n * size].reshape((n, size))
+    take_labels(layout, statistics, labels, own)
+    return View(labels, own)
+
+
+# --- Rules with heads of each kind ------------------------------------------------------------------------------------
+
+
+@kernel
+def draw_rows(sampling: Sampling, seed: int, rule: int, weight: Array) -> int:
+    """Draw the examples that a rule is learned from (Alg. 1, line 5); returns how many there are.
+
+    Those sampled, of positive weight, are first in `sampling.rows`; behind them follow the others.
+    """
+    weights, rows = sampling.weights, sampling.rows
+    if sampling.size > 0:
+        draw_examples(seed, rule, sampling.size, sampling.strata, weights)
+    n_sampled, last = np.uint64(0), np.uint64(rows.shape[0] - 1)
+    for n in range(rows.shape[0]):
+        weights[n] = weights[n] * weight[n] if sampling.size > 0 else weight[n]
+        rows[n_sampled] = n
+        rows[last] = n
+        n_sampled += np.uint64(weights[n] > 0.0)
+        last -= np.uint64(not weights[n] > 0.0)
+    return np.int64(n_sampled)
+
+
+@inner
+def _draw_sample(sampling: Sampling, seed: int, rule: int, weight: Array, statistics: Array) -> Sample:
+    n_sampled = draw_rows(sampling, seed, rule, weight)
+    sampled = sampling.rows[:n_sampled]
+    return Sample(statistics, sampling.weights, sampled, n_sampled, sum_weights(sampled, sampling.weights))
+
+
+@by_kind
+def learn_rule(
+    heads: Any,
+    columns: Any,
+    plan: Plan,
+    sample: Sample,
+    weight: Array,
+    rule: int,
+    body: Array,
+    found: Found,
+) -> tuple[np.int64, int, int, float, float]:
+    """Learn a rule from a sample (Alg. 1, lines 6 and 7); `weight` is that of all examples.
+
+    Returns how many examples it covers, then first in `plan.sampling.rows`, the number of its conditions and of its
+    labels, its gain and its coverage.
+    """
+
+
+@learn_rule.of(Complete)
+def _learn_complete(
+    heads: Complete,
+    columns: Any,
+    plan: Plan,
+    sample: Sample,
+    weight: Array,
+    rule: int,
+    body: Array,
+    found: Found,
+) -> tuple[np.int64, int, int, float, float]:
+    search, rows, rating = plan.search, plan.sampling.rows, heads.rating
+    statistics, n_sampled = sample.statistics, sample.n_covered
+    sum_examples(rating, statistics, sample.rows, sample.weights, rating.whole)
+    sample, size, _ = refine_rule(columns, sample, rating, search, rule, body, np.int64(0), 0.0)
+    n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, search.runs.entries.examples)
+    k = heads.layout.n_labels
+    gain, coverage = fit_head(
+        heads.layout, statistics, rows[:n_rows], weight, heads.penalty, heads.room, found.scores[:k]
+    )
+    for i in range(k):
+        found.labels[i] = i
+    return n_rows, size, k, gain, coverage
+
+
+@learn_rule.of(Single)
+def _learn_single(
+    heads: Single,
+    columns: Any,
+    plan: Plan,
+    sample: Sample,
+    weight: Array,
+    rule: int,
+    body: Array,
+    found: Found,
+) -> tuple[np.int64, int, int, float, float]:
+    search, rows = plan.search, plan.sampling.rows
+    statistics, n_sampled = sample.statistics, sample.n_covered
+    penalty, choosing, settled, labels = heads.penalty, heads.choosing, heads.settled, found.labels
+    sum_examples(choosing, statistics, sample.rows, sample.weights, choosing.whole)
+    sample, size, best = refine_rule(columns, sample, choosing, search, rule, body[:1], np.int64(0), 0.0)
+    if size > 0:
+        labels[0] = find_best_label(heads.layout, choosing.whole, penalty, heads.gains)
+        pack_pairs(statistics, labels[0], sample.rows, heads.pairs)
+        width = choosing.whole.shape[0] // 2
+        settled.whole[0], settled.whole[1] = choosing.whole[labels[0]], choosing.whole[width + labels[0]]
+        sample = Sample(heads.pairs, sample.weights, sample.rows, sample.n_covered, sample.weight)
+        sample, size, best = refine_rule(columns, sample, settled, search, rule, body, size, best)
+    n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, search.runs.entries.examples)
+    covered = rows[:n_rows]
+    if size == 0:  # nothing to learn from the sample: the label that suits all examples best
+        sum_rows(statistics, 0, covered, weight, heads.sums)
+        labels[0] = find_best_label(heads.layout, heads.sums, penalty, heads.gains)
+    g, h, coverage = sum_label(statistics, labels[0], covered, weight)
+    gain, found.scores[0] = solve_label(g, h, penalty)
+    return n_rows, size, 1, gain, coverage
+
+
+@kernel
+def pack_pairs(statistics: Array, label: int, rows: Rows, pairs: Array) -> None:
+    """Gradient and curvature of one label, for some examples."""
+    width = statistics.shape[1] // 2
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        pairs[n, 0] = statistics[n, label]
+        pairs[n, 1] = statistics[n, width + label]
+
+
+@learn_rule.of(Partial)
+def _learn_partial(
+    heads: Partial,
+    columns: Any,
+    plan: Plan,
+    sample: Sample,
+    weight: Array,
+    rule: int,
+    body: Array,
+    found: Found,
+) -> tuple[np.int64, int, int, float, float]:
+    search, rows, choosing = plan.search, plan.sampling.rows, heads.choosing
+    statistics, n_sampled = sample.statistics, sample.n_covered
+    sum_examples(choosing, statistics, sample.rows, sample.weights, choosing.whole)
+    sample, size, best = refine_rule(columns, sample, choosing, search, rule, body[:1], np.int64(0), 0.0)
+    total = sum_weights(sample.rows, sample.weights)
+    if size == 0:  # nothing to learn from the sample: the labels that suit all examples best
+        sum_examples(choosing, statistics, rows, weight, choosing.whole)
+        total = sum_weights(rows, weight)
+    m = choose_head(choosing, choosing.whole, total)
+    for i in range(m):
+        found.labels[i] = choosing.labels[i]
+    own = _focus(heads.layout, statistics, found.labels[:m], heads.statistics).statistics
+    if size > 0:
+        settled = focus_rating(heads.settled, m)
+        sum_examples(settled, own, sample.rows, sample.weights, settled.whole)
+        sample = Sample(own, sample.weights, sample.rows, sample.n_covered, total)
+        sample, size, best = refine_rule(columns, sample, settled, search, rule, body, size, best)
+    n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, search.runs.entries.examples)
+    gain, coverage = fit_head(
+        resize(heads.layout, m), own, rows[:n_rows], weight, heads.penalty, heads.room, found.scores[:m]
+    )
+    return n_rows, size, m, gain, coverage
+
+
+# --- Algorithm 1 ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def learn_rules(
+    columns: Any, examples: Examples, labels: Any, heads: Any, plan: Plan, found: Found, first: int, chunk: Chunk
+) -> tuple[int, int]:
+    """Learn rules from number `first` on (Alg. 1, lines 3 to 8), as many as a chunk has room for.
+
+    Scores and statistics are updated; the statistics of a user's own loss are left to the caller. Returns how many
+    rules were learned, and how many examples the last one covers: the first in `plan.sampling.rows`.
+    """
+    seed, rows, longest, head = plan.search.seed, plan.sampling.rows, plan.longest, found.head
+    used = used_scores = 0
+    n_rows = np.int64(0)
+    for t in range(chunk.gain.shape[0]):
+        if used + longest > chunk.conditions.shape[0]:
+            return t, n_rows
+        rule, body = first + t, chunk.conditions[used : used + longest]
+        view = look_at(labels, seed, rule, examples.statistics)
+        sample = _draw_sample(plan.sampling, seed, rule, examples.weight, view.statistics)  # line 5
+        n_rows, size, m, gain, coverage = learn_rule(heads, columns, plan, sample, examples.weight, rule, body, found)
+        chunk.n_conditions[t], chunk.gain[t], chunk.coverage[t] = size, gain, coverage
+        used += size
+        n_scores = 0
+        own_labels, own_scores = chunk.labels[used_scores:], chunk.scores[used_scores:]
+        for k in range(head.shape[0]):
+            head[k] = 0.0
+        for i in range(m):
+            k = view.labels[found.labels[i]]
+            head[k] = plan.learning_rate * found.scores[i]  # line 8
+            own_labels[n_scores], own_scores[n_scores] = k, head[k]
+            n_scores += heads.penalty.l1 == 0.0 or found.scores[i] != 0.0  # L1 regularisation leaves labels out
+        n_scores = max(n_scores, 1)
+        chunk.n_scores[t] = n_scores
+        used_scores += n_scores
+        begin, end = np.int64(own_labels[0]), np.int64(own_labels[n_scores - 1]) + 1
+        add_scores_to_rows(examples.scores, rows[:n_rows], head, begin, end)
+        update(examples.truth, examples.scores, rows[:n_rows], examples.statistics, begin, end)  # line 4, next round
+    return chunk.gain.shape[0], n_rows

@@ -1,0 +1,136 @@
+"""Learners are the engines of this machine: the ledger of the examples, and how rules are learned from it.
+
+`CompiledEngine` learns from columns that are sorted or sparse, example by example, and is compiled as a whole.
+`BinnedEngine` learns from binned columns, by steps that threads can share.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from pyboomer.arrays import Array
+from pyboomer.columns.binned import BinnedColumns
+from pyboomer.compiling.simd import pad
+from pyboomer.engine import bins
+from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
+from pyboomer.engine.cpu.steps import LocalSteps
+from pyboomer.engine.cpu.threads import Threads
+from pyboomer.engine.heads import Penalty
+from pyboomer.engine.ledger import Ledger
+from pyboomer.engine.plan import DrawnLabels, Single, is_single, make_plan, plan_heads, plan_labels
+from pyboomer.engine.promise import Chunk, Engine, Settings, Task
+from pyboomer.engine.statistics import resize
+
+Replay = Callable[[Array], None]
+
+
+def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> Engine:
+    """The engine that suits the columns; it has learned the default rule.
+
+    To go on after `n_rules` rules that there are already, `replay` adds their scores to an (N, K) array, in the order
+    of the rules, so that nothing differs from having learned them now.
+    """
+    loss = settings.loss
+    exact = settings.search == "exact" or loss.shape == "dense"
+    solves = exact and not loss.decomposable and not is_single(settings.head, task.Y.shape[1])
+    if isinstance(task.columns, BinnedColumns) and not solves:  # there are no sums of Hessians over bins
+        return BinnedEngine(task, settings, replay, n_rules)
+    return CompiledEngine(task, settings, replay, n_rules)
+
+
+class Learner:
+    """What both engines have: the ledger, the plan, and the rules learned so far."""
+
+    def __init__(self, task: Task, settings: Settings, replay: Replay | None, n_rules: int, n_threads: int) -> None:
+        n, n_labels = task.Y.shape
+        single = is_single(settings.head, n_labels)
+        self.task = task
+        self.threads = Threads(n_threads)
+        self.ledger = ledger = Ledger(task, settings.loss, single, self.threads)
+        self.chunks: list[Chunk] = []
+        self.n_rules = n_rules
+        if replay is None:
+            l2 = settings.l2 if settings.default_l2 is None else settings.default_l2
+            self.chunks.append(ledger.learn_default_rule(Penalty(float(settings.l1), float(l2))))
+            self.n_rules = 1
+        else:
+            replayed = ledger.scores[:, :n_labels].copy()
+            replay(replayed)
+            ledger.scores[:, :n_labels] = replayed
+        ledger.write()
+        self.plan = make_plan(task, settings)
+        self.labels = plan_labels(ledger.layout, n, settings)
+        layout = ledger.layout
+        if isinstance(self.labels, DrawnLabels):
+            layout = resize.in_python(layout, len(self.labels.labels.drawn))
+        self.heads = plan_heads(layout, n, settings, single)
+
+    def take_rules(self) -> list[Chunk]:
+        """The rules learned since the last call."""
+        chunks, self.chunks = self.chunks, []
+        return chunks
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples."""
+        return self.ledger.mean_loss()
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self.threads.close()
+
+
+class CompiledEngine(Learner):
+    """Learns example by example."""
+
+    def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
+        super().__init__(task, settings, replay, n_rules, n_threads=1)
+        k = self.heads.layout.n_labels
+        self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), np.zeros(pad(task.Y.shape[1])))
+
+    def learn(self, count: int) -> None:
+        """Learn `count` more rules."""
+        ledger, plan = self.ledger, self.plan
+        examples = Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
+        most = 1 if isinstance(self.heads, Single) else self.heads.layout.n_labels
+        while count > 0:
+            chunk = _make_chunk(count if ledger.twin is not None else 1, plan.longest, most)
+            learned, n_rows = learn_rules(
+                self.task.columns, examples, self.labels, self.heads, plan, self.found, self.n_rules, chunk
+            )
+            if ledger.twin is None:
+                ledger.write(plan.sampling.rows[:n_rows])
+            self.chunks.append(_cut_chunk(chunk, learned))
+            self.n_rules += learned
+            count -= learned
+
+
+class BinnedEngine(Learner):
+    """Learns by bins, with several threads if there are any."""
+
+    def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
+        super().__init__(task, settings, replay, n_rules, effective_n_jobs(settings.n_jobs))
+        self.plan = self.plan._replace(search=self.plan.search._replace(subtracts=False))
+        self.steps = LocalSteps(self.ledger, self.plan, self.heads)
+
+    def learn(self, count: int) -> None:
+        """Learn `count` more rules."""
+        for _ in range(count):
+            self.chunks.append(bins.learn_rule(self.steps, self.labels, self.heads, self.plan, self.n_rules))
+            self.n_rules += 1
+
+
+def _make_chunk(count: int, longest: int, most: int) -> Chunk:
+    """Room for some rules, or for fewer with many conditions: memory is only taken where it is used."""
+    numbers = np.empty((2, count), dtype=np.int64)
+    conditions = np.empty((8 * count + 2 * longest, 3))
+    labels, scores = np.empty(count * most, dtype=np.int32), np.empty(count * most)
+    return Chunk(numbers[0], conditions, numbers[1], labels, scores, *np.empty((2, count)))
+
+
+def _cut_chunk(chunk: Chunk, count: int) -> Chunk:
+    """The first rules of a chunk, without the room for more."""
+    n_conditions, n_scores = chunk.n_conditions[:count], chunk.n_scores[:count]
+    labels, scores = chunk.labels[: n_scores.sum()].copy(), chunk.scores[: n_scores.sum()].copy()
+    conditions = chunk.conditions[: n_conditions.sum()].copy()
+    return Chunk(n_conditions, conditions, n_scores, labels, scores, chunk.coverage[:count], chunk.gain[:count])

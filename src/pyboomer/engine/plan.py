@@ -1,0 +1,148 @@
+"""The plan says how all rules of a model are learned, in the form that compiled code takes, and brings the room for it.
+
+Heads are about all labels, about one or about some; in the latter cases the first condition of a rule chooses the
+labels, and from then on statistics and sums are about these alone. A head of one label has its own way to do so: packed
+in pairs of numbers, for the covered examples only, it is rated several times faster than as a head of some labels that
+happen to be one.
+"""
+
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+
+from pyboomer.arrays import Array, Rows
+from pyboomer.engine.heads import Penalty, Room, make_room
+from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.rating import OneLabel, Rating, make_rating, make_single_rating
+from pyboomer.engine.sampling import Draw, Strata, count_examples, count_features, count_labels, make_draw
+from pyboomer.engine.statistics import Diagonal, Layout, count_columns, resize
+from pyboomer.engine.sweeping import Runs, make_runs
+
+
+class Sampling(NamedTuple):
+    """How examples are sampled, and room for what is drawn."""
+
+    size: int  # of a sample; 0 for no sampling
+    strata: Strata
+    weights: Array  # of each example in the sample
+    rows: Rows  # the examples: those sampled first
+
+
+class Search(NamedTuple):
+    """How conditions are searched for, and scratch for it."""
+
+    seed: int
+    min_coverage: float
+    features: Draw
+    runs: Runs
+    # Whether sums over what is left are found by subtracting what is dropped, if that is less; else they are summed
+    # anew. Where bins are summed there are none to subtract from, until a few examples are left.
+    subtracts: bool
+
+
+class AllLabels(NamedTuple):
+    """All of them."""
+
+    labels: Draw  # of which nothing is drawn: `choices` are all labels
+
+
+class DrawnLabels(NamedTuple):
+    """Some, drawn for each rule or taken in turn, and room for their statistics."""
+
+    labels: Draw
+    in_turn: bool
+    layout: Layout
+    room: Array
+
+
+class Complete(NamedTuple):
+    """Heads about all labels."""
+
+    penalty: Penalty
+    layout: Layout
+    rating: Rating
+    room: Room
+
+
+class Single(NamedTuple):
+    """Heads about one label."""
+
+    penalty: Penalty
+    layout: Diagonal
+    choosing: Rating  # of the first condition
+    settled: OneLabel  # of all others
+    pairs: Array  # gradient and curvature of each example for the label
+    sums: Array
+    gains: Array
+
+
+class Partial(NamedTuple):
+    """Heads about some labels."""
+
+    penalty: Penalty
+    layout: Layout
+    choosing: Rating  # of the first condition
+    settled: Rating  # of all others
+    room: Room
+    statistics: Array  # room for those of the labels chosen
+
+
+Heads = Complete | Single | Partial
+
+
+class Plan(NamedTuple):
+    """How all rules are learned."""
+
+    sampling: Sampling
+    search: Search
+    longest: int  # the most conditions that a body may have
+    learning_rate: float
+
+
+def is_single(head: str | int | float, n_labels: int) -> bool:
+    """Whether heads are about one of several labels."""
+    return head == "single" or (isinstance(head, Integral) and int(head) == 1 < n_labels)
+
+
+def make_plan(task: Task, settings: Settings) -> Plan:
+    """Everything but the labels and the heads."""
+    n, n_features, fixed = len(task.Y), len(task.columns.nominal), task.fixed_features
+    n_samples = 0
+    if settings.bootstrap:
+        n_samples = count_examples(settings.max_samples, n, settings.sampling == "with-replacement")
+    sampling = Sampling(n_samples, task.strata, np.empty(n), np.empty(n, dtype=np.uint32))
+    features = make_draw(n_features, count_features(settings.max_features, n_features - len(fixed)), fixed)
+    min_coverage = settings.min_coverage if settings.min_coverage > 1 else 0.0  # weights may add up to less than 1
+    search = Search(int(settings.seed), float(min_coverage), features, make_runs(n), True)
+    longest = n if settings.max_conditions is None else min(int(settings.max_conditions), n)
+    return Plan(sampling, search, longest, float(settings.learning_rate))
+
+
+def plan_labels(layout: Layout, n: int, settings: Settings) -> AllLabels | DrawnLabels:
+    """Which labels a rule may be about."""
+    n_drawn = count_labels(settings.max_labels, layout.n_labels)
+    labels = make_draw(layout.n_labels, max(n_drawn, 1))
+    if n_drawn >= layout.n_labels:
+        return AllLabels(labels)
+    size = count_columns(resize.in_python(layout, max(n_drawn, 1)))
+    return DrawnLabels(labels, n_drawn == 0, layout, np.empty(n * size))
+
+
+def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Heads:
+    """How heads are learned, about labels of which there are as many as the layout says."""
+    k, head = layout.n_labels, settings.head
+    penalty = Penalty(float(settings.l1), float(settings.l2))
+    if single:
+        assert isinstance(layout, Diagonal)
+        settled = OneLabel(penalty, *np.empty((3, 2)))
+        sums, gains = np.empty(count_columns(layout)), np.empty(k)
+        return Single(penalty, layout, make_single_rating(layout, penalty), settled, np.empty((n, 2)), sums, gains)
+    size = min(int(head), k) if isinstance(head, Integral) else k
+    share = 0.0 if isinstance(head, str | Integral) else float(head)
+    exact = settings.search == "exact"
+    rating, room = make_rating(layout, penalty, k, 0.0, exact), make_room(layout)
+    if size == k and share == 0:
+        return Complete(penalty, layout, rating, room)
+    choosing = make_rating(layout, penalty, size, share, exact)
+    return Partial(penalty, layout, choosing, rating, room, np.empty(n * count_columns(layout)))
