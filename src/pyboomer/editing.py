@@ -36,6 +36,7 @@ from pyboomer.losses.loss import Loss, find_loss
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import Category, Condition, Rule, RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
+from pyboomer.rules.schema import Schema
 
 Model = TypeVar("Model", bound=RuleEstimator)
 
@@ -51,7 +52,7 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
     position = last if position is None else position
     if not 0 <= position <= last:
         raise ValueError(f"position must be from 0 to {last}, the number of rules, got {position}")
-    body = tuple(_resolve(condition, rules) for condition in rule.body)
+    body = tuple(_resolve(condition, rules.schema) for condition in rule.body)
     named = zip(rule.labels, rule.label_names, strict=True)
     labels = [find_name("label", name, rules.label_names, label) for label, name in named]
     if len(set(labels)) < len(labels):
@@ -64,26 +65,24 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
 
 def _collect(chosen: Sequence[Rule], rules: RuleEnsemble) -> RuleEnsemble:
     """Some rules about the features and labels of others."""
-    names = rules.feature_names, rules.label_names
-    return RuleEnsemble.from_rules(chosen, *names, rules.categories, rules.ordinal)
+    return RuleEnsemble.from_rules(chosen, rules.schema, rules.label_names)
 
 
-def _resolve(condition: Condition, rules: RuleEnsemble) -> Condition:
+def _resolve(condition: Condition, schema: Schema) -> Condition:
     """Find the feature and, of a nominal one, the category that a condition names."""
     name = condition.name
-    feature = find_name("feature", name, rules.feature_names, condition.feature)
-    if feature not in rules.categories:
+    feature = schema.find(name, condition.feature)
+    if feature not in schema.categories:
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is numeric and tested by <= or >")
         if isinstance(condition.value, str):
             raise ValueError(f"{condition}: feature {name!r} is numeric and compared with numbers")
         return replace(condition, feature=feature, value=float(condition.value))
-    categories = rules.categories[feature]
+    categories, levels = schema.categories[feature], schema.get_levels(feature)
     wanted = condition.value
-    if feature in rules.ordinal:
+    if feature in schema.ordinal:
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is ordinal and tested by <= or >")
-        levels = tuple(map(str, categories))
         if condition.value_text() not in levels:
             hint = suggest(condition.value_text(), list(levels))
             raise ValueError(f"{condition}: feature {name!r} has no level {condition.value_text()!r}{hint}")
@@ -127,8 +126,7 @@ def _store(model: Model, rules: RuleEnsemble, **facts: Any) -> Model:
     edited = copy(model)
     edited.__dict__.pop("validation_curve_", None)  # it is about other rules
     known = model.training_facts_
-    rules = replace(rules)  # numbered from 0, whatever they were selected from
-    return edited._store(rules, {**known, "rules": len(rules), **facts, "edited": True})
+    return edited._store(rules.renumber(), {**known, "rules": len(rules), **facts, "edited": True})
 
 
 # --- Refitting --------------------------------------------------------------------------------------------------------

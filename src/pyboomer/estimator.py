@@ -8,7 +8,6 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from operator import index
 from pathlib import Path
@@ -136,7 +135,7 @@ class RuleEstimator(BaseEstimator, ABC):
             table = read_training_table(self, X, self.categorical_features)
         else:
             self._check_objective()
-            table = Table(self._read_table(X), past.feature_names, past.categories, past.ordinal)
+            table = Table(self._read_table(X), past.schema)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
         examples = read_examples(table.matrix, labels, sample_weight)
@@ -161,7 +160,7 @@ class RuleEstimator(BaseEstimator, ABC):
             if validation is not None:
                 self.validation_curve_ = validation.curve
                 if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
-                    rules = replace(rules[: validation.best.n_rules])  # shares of their own gain
+                    rules = rules[: validation.best.n_rules].renumber()
                     loss = self._mean_loss(examples, self._score(examples, rules))
             self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
             if error is not None:
@@ -208,7 +207,7 @@ class RuleEstimator(BaseEstimator, ABC):
                 raise ValueError("eval_set must be a pair (X, y), or a list of one such pair") from None
             try:
                 refuse_lazy("y", y)
-                matrix = read_table(self, X, table.names, table.categories, table.ordinal)
+                matrix = read_table(self, X, table.schema)
                 return examples, read_examples(matrix, self._read_labels(y, form), None)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"eval_set: {error}") from None
@@ -255,7 +254,7 @@ class RuleEstimator(BaseEstimator, ABC):
     # --- Scores -------------------------------------------------------------------------------------------------------
 
     def _read_table(self, X: Any) -> Matrix:
-        return read_table(self, X, self.rules_.feature_names, self.rules_.categories, self.rules_.ordinal)
+        return read_table(self, X, self.rules_.schema)
 
     def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
         """The (N, K) scores of examples that were read before."""

@@ -120,7 +120,7 @@ def test_a_tightened_condition_keeps_its_own_digits() -> None:
     coarse, fine = Condition(0, "<=", 5.0, "x", digits=4), Condition(0, "<=", 3.123456789, "x", digits=10)
     rule = Rule((coarse, fine), (0,), (1.0,), ("y",))
     clf = BoomerClassifier(n_rules=2).fit([[1.0], [4.0]], [[0, 1], [1, 0]])
-    rules = RuleEnsemble.from_rules([rule], clf.rules_.feature_names, clf.rules_.label_names)
+    rules = RuleEnsemble.from_rules([rule], clf.rules_.schema, clf.rules_.label_names)
     assert compact(replace_rules(clf, rules)).rules_[0].body_text() == "x0 <= 3.123456789"
 
 

@@ -75,10 +75,8 @@ def read_features(data: str, model: BoomerClassifier) -> Examples:
     import numpy as np
 
     if is_table_file(data):
-        rules = model.rules_
-        nominal = {rules.feature_names[j]: values for j, values in rules.categories.items()}
-        text = [name for name, values in nominal.items() if any(isinstance(value, str) for value in values)]
-        frame = _read_frame(data, text)
+        schema = model.rules_.schema
+        frame = _read_frame(data, [schema.names[j] for j in sorted(schema.with_text)])
         return Examples(Path(data).name, frame, np.empty((len(frame), 0)), tuple(map(str, frame.columns)), ())
     if not data.lower().endswith(".arff"):
         return _wrap_dataset(read_dataset(data, None))
@@ -201,7 +199,8 @@ def fit_model(model: BoomerClassifier, examples: Examples) -> BoomerClassifier:
         model.fit(examples.X, _name_columns(examples.Y, examples.label_names))
     finally:
         if hasattr(model, "rules_"):
-            rules = replace(model.rules_, feature_names=examples.feature_names, label_names=examples.label_names)
+            schema = replace(model.rules_.schema, names=examples.feature_names)
+            rules = replace(model.rules_, schema=schema, label_names=examples.label_names)
             model._set_form(replace(model._form, names=examples.label_names), model.label_vectors_)
             model._store(rules, model.training_facts_)
     return model

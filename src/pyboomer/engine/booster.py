@@ -5,14 +5,12 @@ It learns as many rules as it is asked for; whoever asks may look at it in betwe
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.columns.categories import Categories
 from pyboomer.columns.features import Columns
 from pyboomer.compiling.simd import LANES, make_zeros
 from pyboomer.engine.boosting import Chunk, learn_rules
@@ -34,6 +32,7 @@ from pyboomer.engine.statistics import (
 )
 from pyboomer.losses.loss import Loss
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.schema import Schema
 
 LARGEST = np.iinfo(np.int64).max
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
@@ -225,12 +224,10 @@ class Booster:
             if user_defined:
                 self._write(self.settings.layout, self.statistics, covered)
 
-    def take_rules(
-        self, feature_names: tuple[str, ...], label_names: tuple[str, ...], categories: Categories
-    ) -> RuleEnsemble:
+    def take_rules(self, schema: Schema, label_names: tuple[str, ...]) -> RuleEnsemble:
         """The rules learned since the last call."""
         chunks, self.chunks = self.chunks, []
-        return _collect_rules(chunks, feature_names, label_names, categories)
+        return _collect_rules(chunks, schema, label_names)
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""
@@ -265,9 +262,7 @@ def make_truth(Y: NDArray[Any], label_weight: Array | None, update: int, width: 
     return Truth(signs, weight)
 
 
-def _collect_rules(
-    chunks: Sequence[Chunk], feature_names: tuple[str, ...], label_names: tuple[str, ...], categories: Categories
-) -> RuleEnsemble:
+def _collect_rules(chunks: Sequence[Chunk], schema: Schema, label_names: tuple[str, ...]) -> RuleEnsemble:
     def join(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(chunk, name) for chunk in chunks])
 
@@ -282,7 +277,6 @@ def _collect_rules(
         head_scores=join("scores"),
         coverage=join("coverage"),
         gain=join("gain"),
-        feature_names=feature_names,
+        schema=schema,
         label_names=label_names,
-        categories=MappingProxyType(dict(categories)),
     )

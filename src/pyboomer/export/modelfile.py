@@ -258,8 +258,8 @@ def _check_rules(rules: RuleEnsemble) -> None:
         raise ValueError("damaged model: it has no rules, no labels or no features")
     if len(set(rules.label_names)) < len(rules.label_names):
         raise ValueError("damaged model: label_names must be distinct")
-    for feature, values in rules.categories.items():
-        if feature not in rules.ordinal and not _are_sorted(values):
+    for feature, values in rules.schema.nominal.items():
+        if not _are_sorted(values):
             raise ValueError(f"damaged model: categories[{feature}] must be all text or all numbers, and ascend")
 
 

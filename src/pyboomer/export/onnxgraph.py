@@ -60,7 +60,7 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
     on functions of a user's own loss is left out.
     """
     rules = model.rules_
-    text = {f for f, values in rules.categories.items() if any(isinstance(value, str) for value in values)}
+    text = set(rules.schema.with_text)
     nodes = Nodes(INNER, [])
     inputs, table = _add_inputs(nodes, rules, text)
     scores = _add_scores(nodes, rules, text, table)

@@ -30,6 +30,7 @@ from pyboomer.learning.stopping import Validation
 from pyboomer.losses.loss import Loss, find_loss
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
+from pyboomer.rules.schema import Schema
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -79,22 +80,22 @@ def train(
     validation: Validation | None = None,
 ) -> Trained:
     """Learn up to `n_rules` rules about the labels `names`; `past` are those there are already."""
-    matrix = examples.matrix
+    matrix, schema = examples.matrix, table.schema
     n_bins = count_bins(model.max_bins, model._search(), matrix)
     n_threads = 1 if n_bins is None else effective_n_jobs(model.n_jobs)
-    bins = None if n_bins is None else bin_columns(matrix, table.nominal, table.names, n_bins, n_threads)
-    columns = sort_columns(matrix, table.nominal) if bins is None else bins.columns
+    bins = None if n_bins is None else bin_columns(matrix, schema.nominal, schema.names, n_bins, n_threads)
+    columns = sort_columns(matrix, schema.nominal) if bins is None else bins.columns
     scale = model._find_scale(examples.Y)
-    fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, table.names))
+    fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, schema.names))
     pool = ThreadPoolExecutor(n_threads)
     steps = spread_steps(pool, n_threads) if n_threads > 1 else COMPILED
     booster = _make_booster(model, columns, fixed, examples, scale, past, seed, steps)
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
-        rules = booster.take_rules(table.names, names, table.nominal)
+        rules = booster.take_rules(schema.without_levels(), names)
         rules = rules if bins is None else separate_bins(rules, bins)
-        learned.append(_scale_heads(_name_levels(rules, table), scale))
+        learned.append(_scale_heads(_name_levels(rules, schema), scale))
         return learned[-1]
 
     def compute_loss() -> float:
@@ -208,13 +209,13 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
 
 
-def _name_levels(rules: RuleEnsemble, table: Table) -> RuleEnsemble:
+def _name_levels(rules: RuleEnsemble, schema: Schema) -> RuleEnsemble:
     """The conditions on ordinal features name the last level that is not above the threshold."""
-    if not table.ordinal:
+    if not schema.ordinal:
         return rules
-    on_levels = np.isin(rules.condition_features, table.ordinal)
+    on_levels = np.isin(rules.condition_features, schema.ordinal)
     values = np.where(on_levels, np.floor(rules.condition_values), rules.condition_values)
-    return replace(rules, condition_values=values, categories=table.categories, ordinal=table.ordinal)
+    return replace(rules, condition_values=values, schema=schema)
 
 
 def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:

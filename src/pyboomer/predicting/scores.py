@@ -157,7 +157,7 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
     mentioned[rules.condition_features] = True
     used = np.flatnonzero(mentioned)
     features = (np.cumsum(mentioned) - 1)[rules.condition_features].astype(np.int32)
-    categories = {i: rules.categories[f] for i, f in enumerate(used.tolist()) if f in rules.categories}
+    categories = rules.schema.pick_categories(used.tolist())
     operators, thresholds = rules.condition_operators, rules.condition_values
     offsets, order = np.zeros(len(rules) + 1, dtype=np.int64), np.empty(len(features), dtype=np.int64)
     _order_conditions(rules.condition_offsets, features, operators, thresholds, offsets, order)

@@ -172,7 +172,7 @@ def _list_columns(rules: RuleEnsemble, shown: NDArray[np.int64], matrix: Matrix)
             yield by_column[:, feature]
             continue
         column = by_column[:, [i]].toarray()
-        own = {0: rules.categories[feature]} if feature in rules.categories else {}
+        own = rules.schema.pick_categories([feature])
         yield encode(column, own)[:, 0]
 
 
