@@ -18,9 +18,10 @@ from sklearn.exceptions import NotFittedError
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss, load_model
 from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules, size_curve
 from pyboomer.losses.loss import BUILT_IN, dense_hessians, find_loss
-from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
 from pyboomer.rules.parsing import write_rule
+from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Schema
 
 ROOT = Path(__file__).parent.parent

@@ -34,9 +34,10 @@ from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss
 from pyboomer.losses.loss import Loss, find_loss
 from pyboomer.predicting.scores import find_covered
-from pyboomer.rules.ensemble import Category, Condition, Rule, RuleEnsemble, join_rules
+from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
-from pyboomer.rules.schema import Schema
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Category, Schema
 
 Model = TypeVar("Model", bound=RuleEstimator)
 

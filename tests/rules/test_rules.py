@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
+from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Schema
 
 FEATURES = ("at1", "at7", "weather")

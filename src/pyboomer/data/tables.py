@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from pyboomer.arrays import Array, Matrix
+from pyboomer.arrays import Array, Matrix, is_missing
 from pyboomer.columns.categories import encode, find_categories
-from pyboomer.rules.ensemble import is_missing
 from pyboomer.rules.schema import Schema
 
 # kinds of dtypes in a DataFrame

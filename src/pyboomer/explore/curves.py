@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
 from pyboomer.explore.measure import is_classifier, make_measure, read_judged
-from pyboomer.rules.ensemble import import_pandas
+from pyboomer.rules.frames import import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

@@ -25,7 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 from pyboomer.arrays import Array, Matrix
 from pyboomer.explore.measure import find_label_errors, make_measure, read_judged
 from pyboomer.predicting.scores import add_scores
-from pyboomer.rules.ensemble import RuleEnsemble, import_pandas
+from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.frames import import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

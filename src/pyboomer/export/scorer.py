@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyboomer
 from pyboomer.losses.loss import Loss, example_wise_logistic, find_loss
 from pyboomer.predicting.decoding import CERTAIN
-from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.precision import TIE
+from pyboomer.rules.rule import Condition, Rule
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

@@ -1,7 +1,6 @@
-"""A rule is a body, the conjunction of conditions an example must meet, and a head, the scores it then adds to labels.
+"""An ensemble is the rules of a model, in the order they were learned.
 
-`Condition` and `Rule` are for people: small values that can be printed and called. `RuleEnsemble` holds the rules of a
-model in a few flat arrays, which compiled code reads and writes, and hands them out as `Rule` values on demand.
+It holds them in a few flat arrays, which compiled code reads and writes, and hands them out as `Rule` values on demand.
 """
 
 import reprlib
@@ -11,8 +10,9 @@ from functools import partial
 from typing import Any, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from pyboomer.rules.frames import frame_rules
 from pyboomer.rules.layout import (
     DTYPES,
     KEYS,
@@ -29,124 +29,9 @@ from pyboomer.rules.layout import (
 )
 from pyboomer.rules.names import find_all, plain_names
 from pyboomer.rules.operators import EQUAL, OPERATORS
-from pyboomer.rules.schema import Categories, Category, Schema
-from pyboomer.rules.text import (
-    SHOWN_RULES,
-    describe_body,
-    describe_head,
-    format_count,
-    format_threshold,
-    render_rules,
-    tabulate,
-)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
-
-    `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
-    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
-    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them.
-    """
-
-    feature: int
-    operator: str
-    value: Category
-    name: str
-    digits: int = field(default=0, compare=False)
-    levels: tuple[str, ...] = field(default=(), compare=False)
-
-    def __post_init__(self) -> None:
-        if self.operator not in OPERATORS:
-            raise ValueError(f"operator must be one of {', '.join(OPERATORS)}, got {self.operator!r}")
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.operator} {self.value_text()}"
-
-    def value_text(self) -> str:
-        """The category or level, or the threshold with as many digits as matter."""
-        if self.levels:
-            return self.levels[int(self.value)]
-        if isinstance(self.value, str) or self.is_nominal:
-            return str(self.value)
-        return format_threshold(float(self.value), self.digits)
-
-    @property
-    def is_nominal(self) -> bool:
-        """Whether the condition tests a nominal feature."""
-        return OPERATORS.index(self.operator) >= EQUAL
-
-    def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
-
-        A missing value (NaN, None) meets no condition, whichever its operator; nor does what is no level.
-        """
-        if self.levels:
-            positions = {level: float(position) for position, level in enumerate(self.levels)}
-            given = np.asarray(values, dtype=object)
-            values = np.array([positions.get(value, np.nan) for value in given.ravel()]).reshape(given.shape)
-        if not self.is_nominal:
-            numbers = np.asarray(values, dtype=np.float64)
-            threshold = float(self.value)
-            return np.asarray(numbers <= threshold if self.operator == "<=" else numbers > threshold)
-        given = np.asarray(values, dtype=object)
-        wanted = self.operator == "=="
-        met = [not is_missing(value) and (value == self.value) == wanted for value in given.ravel()]
-        return np.array(met, dtype=np.bool_).reshape(given.shape)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule as people read it: `IF at1 <= 0.3 AND at7 > 1.2 THEN beach +0.8, urban -0.4`.
-
-    `body` has all conditions in the order they were learned; if it is empty, the rule covers every example. The head
-    adds `scores` to `labels` (indices, ascending), whose names are `label_names`. `coverage` is the number (sum of
-    weights) of the training examples covered, `gain` the gain of the head on the training data.
-    """
-
-    body: tuple[Condition, ...]
-    labels: tuple[int, ...]
-    scores: tuple[float, ...]
-    label_names: tuple[str, ...]
-    coverage: float = 0.0
-    gain: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not len(self.labels) == len(self.scores) == len(self.label_names):
-            raise ValueError("labels, scores and label_names must have the same length")
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    @property
-    def head(self) -> dict[str, float]:
-        """The score of each label in the head, by the label's name."""
-        return dict(zip(self.label_names, self.scores, strict=True))
-
-    @classmethod
-    def parse(cls, text: str) -> "Rule":
-        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`."""
-        from pyboomer.rules.parsing import parse_rule  # which imports this module
-
-        return parse_rule(text)
-
-    def body_text(self) -> str:
-        """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`."""
-        return describe_body(self.body)
-
-    def head_text(self, max_labels: int | None = 8) -> str:
-        """Describe the head: `beach +0.8, urban -0.4`; scores of zero are left out.
-
-        A head with more than `max_labels` labels shows only (up to) five, those with the largest absolute scores
-        first, and the number of the others; None shows all.
-        """
-        return describe_head(self.label_names, self.scores, max_labels)
-
-    def to_text(self, max_labels: int | None = 8) -> str:
-        """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`."""
-        head = self.head_text(max_labels)
-        return f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}"
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Categories, Schema
+from pyboomer.rules.text import SHOWN_RULES, format_count, render_rules, tabulate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -294,19 +179,7 @@ class RuleEnsemble:
         `coverage`, `gain`, `share` (of all gain) and `order`, the number of the rule, which is also the index. The
         scores themselves are in `head_matrix`.
         """
-        pd = import_pandas("to_frame")
-        rules = list(self)
-        columns = {
-            "body": [rule.body_text() for rule in rules],
-            "head": [rule.head_text() for rule in rules],
-            "n_conditions": np.diff(self.condition_offsets),
-            "n_labels": np.array([np.count_nonzero(rule.scores) for rule in rules], dtype=np.int64),
-            "coverage": self.coverage.copy(),
-            "gain": self.gain.copy(),
-            "share": self.share.copy(),
-            "order": self.order.copy(),
-        }
-        return pd.DataFrame(columns, index=pd.Index(self.order.copy(), name="rule"))
+        return frame_rules(self)
 
     def mentioning(self, *, feature: Any = None, label: Any = None) -> "RuleEnsemble":
         """The rules with a condition on a feature, and with a score (other than zero) for a label.
@@ -443,18 +316,3 @@ def _find_shares(gain: NDArray[np.float64]) -> NDArray[np.float64]:
         total = float(gain.sum())
         share = gain / total if 0 < total < np.inf else np.zeros(len(gain))
     return share if np.isfinite(share).all() else np.zeros(len(gain))
-
-
-def import_pandas(wanted_by: str) -> Any:
-    """Import pandas, or say how to get it."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(f"{wanted_by} needs pandas: pip install 'pyboomer[pandas]'") from error
-    return pandas
-
-
-def is_missing(value: Any) -> bool:
-    """Tell NaN, None and pandas' NA: all that is not equal to itself, and None."""
-    same = value == value
-    return value is None or not isinstance(same, bool | np.bool_) or not same

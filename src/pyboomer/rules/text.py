@@ -9,7 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+    from pyboomer.rules.ensemble import RuleEnsemble
+    from pyboomer.rules.rule import Condition, Rule
 
 FEWEST_DIGITS = 4  # of a threshold: fewer would tell too little about examples that are not those of the training
 SHOWN_RULES = 20
