@@ -5,6 +5,7 @@ import dataclasses
 import json
 import pickle
 import re
+import subprocess
 import sys
 from typing import Any
 
@@ -554,3 +555,21 @@ def test_gains_that_cancel_have_no_shares() -> None:
         [Rule((), (0,), (1.0,), ("y",), 1.0, gain) for gain in (1e308, -1e308, 1e-9)], Schema(()), ["y"]
     )
     np.testing.assert_array_equal(rules.share, [0.0, 0.0, 0.0])
+
+
+# --- Dependencies
+
+
+def test_rules_need_no_compiler_and_nothing_of_the_package_but_arrays() -> None:
+    code = """
+import pkgutil, sys
+from importlib import import_module
+import pyboomer.rules
+
+for module in pkgutil.iter_modules(pyboomer.rules.__path__, "pyboomer.rules."):
+    import_module(module.name)
+ours = {name for name in sys.modules if name.startswith("pyboomer.") and not name.startswith("pyboomer.rules")}
+assert ours == {"pyboomer.arrays"}, ours
+assert not {"numba", "scipy", "sklearn", "pandas"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
