@@ -1,8 +1,6 @@
-"""Rounding says with how few digits a threshold can be printed and still divide the training examples as it does.
+"""Rounding finds the gap around each threshold in the training data, which says how few digits of it can be printed.
 
-A threshold t lies between two adjacent values of its feature in the training data, a <= t < b. Any number of that gap
-makes the same rule of these examples, so t is printed with the fewest digits, from `FEWEST_DIGITS` on, that stay in it.
-What is printed is thus exact in effect: read again, it covers the same training examples. Predictions always use t.
+The gap is that between two adjacent values of the feature; for the rest see `pyboomer.rules.digits`.
 """
 
 from typing import NamedTuple
@@ -14,11 +12,10 @@ from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.categories import count_below
 from pyboomer.columns.features import MISSING, Columns
 from pyboomer.compiling.kernel import kernel
+from pyboomer.rules.digits import count_all_digits
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE
-from pyboomer.rules.text import FEWEST_DIGITS, format_threshold
 
-MOST_DIGITS = 17  # enough for any float64
 BLOCK = 256  # examples that stay in the cache while all features are looked at
 
 
@@ -41,27 +38,8 @@ def round_thresholds(rules: RuleEnsemble, columns: Columns, X: Matrix) -> RuleEn
     else:
         _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
     digits = rules.condition_digits.copy()
-    digits[numeric] = np.maximum(digits[numeric], _count_all_digits(thresholds, gaps))
+    digits[numeric] = np.maximum(digits[numeric], count_all_digits(thresholds, gaps.below, gaps.above))
     return rules.with_digits(digits)
-
-
-def _count_all_digits(thresholds: Array, gaps: Gaps) -> NDArray[np.int8]:
-    digits = np.full(len(thresholds), FEWEST_DIGITS, dtype=np.int8)
-    size = np.abs(thresholds)
-    # rounding moves a threshold by no more than half a unit of its last digit: most gaps are wider than that by far
-    step = 0.51 * 10.0 ** (np.floor(np.log10(np.maximum(size, 1e-300))) + 1 - FEWEST_DIGITS)
-    narrow = (thresholds - step < gaps.below) | (thresholds + step >= gaps.above) | (size < 1e-290)
-    for i in np.flatnonzero(narrow).tolist():
-        digits[i] = count_digits(float(thresholds[i]), float(gaps.below[i]), float(gaps.above[i]))
-    return digits
-
-
-def count_digits(threshold: float, below: float, above: float) -> int:
-    """The fewest digits with which a threshold stays between two values; `below` may be the threshold itself."""
-    for digits in range(FEWEST_DIGITS, MOST_DIGITS):
-        if below <= float(format_threshold(threshold, digits)) < above:
-            return digits
-    return MOST_DIGITS
 
 
 @kernel

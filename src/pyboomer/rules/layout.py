@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyboomer.rules.digits import MOST_DIGITS
 from pyboomer.rules.operators import EQUAL, OPERATORS
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def check_layout(e: "RuleEnsemble") -> None:
             raise ValueError(
                 f"{name} must be below {len(named)} and not negative, got {indices.min()} to {indices.max()}"
             )
-    if ((e.condition_digits < 0) | (e.condition_digits > 17)).any():
-        raise ValueError("condition_digits must be from 0 to 17")
+    if ((e.condition_digits < 0) | (e.condition_digits > MOST_DIGITS)).any():
+        raise ValueError(f"condition_digits must be from 0 to {MOST_DIGITS}")
     if (e.coverage < 0).any():
         raise ValueError("coverage must not be negative")
     falls = e.head_labels[1:] <= e.head_labels[:-1]
