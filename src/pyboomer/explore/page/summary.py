@@ -19,7 +19,7 @@ from pyboomer.data.examples import read_examples
 from pyboomer.data.labels import Labels
 from pyboomer.data.targets import Targets
 from pyboomer.estimator import RuleEstimator
-from pyboomer.explore.measure import make_measure
+from pyboomer.explore.judging import make_judge
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding, find_kind
 from pyboomer.losses.loss import find_loss
@@ -33,7 +33,7 @@ CURVE_POINTS = 24
 N_BINS = 30
 MOST_CATEGORIES = 30  # bars of a nominal feature
 UNKNOWN = 2  # a truth that is neither 0 nor 1
-MEASURES = {
+METRIC_TITLES = {
     "labels": {"hamming_loss": "Hamming loss", "subset_zero_one_loss": "subset 0/1 loss"},
     "classes": {"subset_zero_one_loss": "wrong classes"},
 }
@@ -317,10 +317,10 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
     examples, kind = read_examples(data.matrix, truth, None), find_kind(model)
     names = {"loss": "mean loss"}
     if examples.are_complete().any() and len(examples.Y) * _count_operations(model) <= MOST_DECODING:
-        names |= MEASURES.get(kind, {})
-    measures = [make_measure(model, name, examples) for name in names]
+        names |= METRIC_TITLES.get(kind, {})
+    judges = [make_judge(model, name, examples) for name in names]
     stages = model._accumulate(model.rules_, examples.matrix, counts)
-    points = np.array([[measure.rate(scores) for measure in measures] for scores in stages])
+    points = np.array([[judge.rate(scores) for judge in judges] for scores in stages])
     for i, title in enumerate(names.values()):
         yield _curve(title, counts, points[:, i].tolist())
 
