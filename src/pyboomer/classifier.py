@@ -87,7 +87,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
            [0, 1, 1, 0, 0, 0, 0]], dtype=int8)
     """
 
-    table = PARAMETERS
+    parameter_table = PARAMETERS
 
     def __init__(
         self,
@@ -317,7 +317,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         """The decoding for this time."""
         if decode is None:
             return self.decode
-        next(parameter for parameter in self.table if parameter.name == "decode").validate(decode)
+        next(parameter for parameter in self.parameter_table if parameter.name == "decode").validate(decode)
         return decode
 
     def _labels(self, scores: Array, decode: Any = None) -> Any:

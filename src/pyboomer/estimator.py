@@ -42,7 +42,7 @@ LARGEST_SEED = np.iinfo(np.int32).max
 class RuleEstimator(BaseEstimator, ABC):
     """What learns rules; `BoomerClassifier` and `BoomerRegressor` say what from and what for."""
 
-    table: ClassVar[tuple[Parameter, ...]]  # the parameters of the estimator
+    parameter_table: ClassVar[tuple[Parameter, ...]]
 
     # the parameters that all estimators have
     loss: str | Loss
@@ -174,7 +174,7 @@ class RuleEstimator(BaseEstimator, ABC):
         """What is left to learn once the rules are there."""
 
     def _validate_parameters(self) -> None:
-        for parameter in self.table:
+        for parameter in self.parameter_table:
             parameter.validate(getattr(self, parameter.name))
 
     def _check_objective(self) -> None:

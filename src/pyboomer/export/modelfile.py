@@ -73,7 +73,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.table)}
+        "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.parameter_table)}
         | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
         "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values()},
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
@@ -202,7 +202,7 @@ def _build_model(content: dict[str, Any], loss: Loss | None) -> Any:
     parameters = content["parameters"]
     if not isinstance(parameters, dict):
         raise ValueError("damaged model: 'parameters' must be names with values")
-    for name in parameters.keys() - {*_list_parameters(estimator.table), "scoring"}:
+    for name in parameters.keys() - {*_list_parameters(estimator.parameter_table), "scoring"}:
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
     # a parameter that is new since the file was written has its default, which is what the model was learned with
     model = estimator(loss=_read_loss(content["loss"], loss), **parameters)

@@ -13,7 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.rules.frames import frame_rules
-from pyboomer.rules.layout import (
+from pyboomer.rules.names import find_all, plain_names
+from pyboomer.rules.operators import EQUAL, OPERATORS
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Categories, Schema
+from pyboomer.rules.storage import (
     DTYPES,
     KEYS,
     OPTIONAL,
@@ -21,16 +25,12 @@ from pyboomer.rules.layout import (
     PER_RULE,
     PER_SCORE,
     any_in_rule,
-    check_layout,
+    check_arrays,
     check_list,
     check_nominal,
     frozen_array,
     gather,
 )
-from pyboomer.rules.names import find_all, plain_names
-from pyboomer.rules.operators import EQUAL, OPERATORS
-from pyboomer.rules.rule import Condition, Rule
-from pyboomer.rules.schema import Categories, Schema
 from pyboomer.rules.text import SHOWN_RULES, format_count, render_rules, tabulate
 
 
@@ -86,7 +86,7 @@ class RuleEnsemble:
         frozen = {name: frozen_array(name, getattr(self, name)) for name in DTYPES}
         # the only way to set the fields of a frozen dataclass
         self.__dict__.update(frozen, label_names=plain_names("label_names", self.label_names))
-        check_layout(self)
+        check_arrays(self)
         check_nominal(self)
         self._remember(np.arange(len(self)), _find_shares(self.gain))
 

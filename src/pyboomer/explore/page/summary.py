@@ -264,7 +264,7 @@ def _count_categories(column: Array, categories: tuple[Any, ...]) -> dict[str, A
 
 
 def _list_parameters(model: RuleEstimator) -> Iterator[dict[str, Any]]:
-    for parameter in model.table:
+    for parameter in model.parameter_table:
         value = getattr(model, parameter.name)
         shown = find_loss(value).name if parameter.name == "loss" else _describe_value(value)
         changed = shown != _describe_value(parameter.default)

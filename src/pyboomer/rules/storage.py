@@ -1,4 +1,4 @@
-"""The layout of rules is how they lie in flat arrays, one after another: which arrays, of which dtypes, and their laws.
+"""The storage of rules is flat arrays, one rule after another: which arrays there are, of which dtypes, and their laws.
 
 `RuleEnsemble` holds such arrays; whatever they come from, a file for instance, they are checked here.
 """
@@ -79,7 +79,7 @@ def frozen_array(name: str, values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def check_layout(e: "RuleEnsemble") -> None:
+def check_arrays(e: "RuleEnsemble") -> None:
     """Check that the arrays fit each other and the names."""
     for first, *others in (PER_CONDITION, PER_SCORE, PER_RULE):
         for name in others:
