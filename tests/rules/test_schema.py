@@ -21,7 +21,7 @@ def test_features_are_numeric_nominal_or_ordinal() -> None:
     assert SCHEMA.n_categories.tolist() == [-1, 2, 2]
     assert SCHEMA.with_text == {1, 2}
     assert Schema(("a", "b"), {1: (0, 1)}).with_text == set()
-    assert SCHEMA.without_levels() == Schema(SCHEMA.names, {1: ("fog", 3)})
+    assert SCHEMA.without_levels == Schema(SCHEMA.names, {1: ("fog", 3)})
 
 
 def test_features_are_found_by_name_or_number() -> None:

@@ -93,7 +93,7 @@ def train(
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
-        rules = booster.take_rules(schema.without_levels(), names)
+        rules = booster.take_rules(schema.without_levels, names)
         rules = rules if bins is None else separate_bins(rules, bins)
         learned.append(_scale_heads(_name_levels(rules, schema), scale))
         return learned[-1]

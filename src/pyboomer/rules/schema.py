@@ -81,6 +81,11 @@ class Schema:
         counts.flags.writeable = False
         return counts
 
+    @cached_property
+    def without_levels(self) -> "Schema":
+        """The features as they are learned from: the ordinal ones are positions, and as good as numeric."""
+        return Schema(self.names, self.nominal) if self.ordinal else self
+
     def find(self, name: str, index: int = -1) -> int:
         """The index of the feature of a name; one that is given decides between equal names."""
         return find_name("feature", name, self.names, index)
@@ -96,10 +101,6 @@ class Schema:
     def pick_categories(self, features: Iterable[int]) -> dict[int, tuple[Category, ...]]:
         """The categories of some features, by their positions among these."""
         return {i: self.categories[f] for i, f in enumerate(features) if f in self.categories}
-
-    def without_levels(self) -> "Schema":
-        """The features as they are learned from: the ordinal ones are positions, and as good as numeric."""
-        return Schema(self.names, self.nominal) if self.ordinal else self
 
 
 def _plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) -> dict[int, tuple[Category, ...]]:
