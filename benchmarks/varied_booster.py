@@ -46,7 +46,7 @@ def prepare(model: BoomerClassifier, X: Any, Y: np.ndarray) -> MakeBooster:
     table = read_training_table(copy(model), X, model.categorical_features)
     return partial(
         Booster,
-        sort_columns(table.matrix, table.categories),
+        sort_columns(table.matrix, table.schema.nominal),
         np.where(Y == 1, 1, -1).astype(np.int8),
         np.ones(len(Y)),
         loss=find_loss(model.loss),
@@ -91,7 +91,7 @@ def learn_again(booster: Booster, variation: Variation) -> Booster:
 def take_rules(booster: Booster, model: BoomerClassifier) -> RuleEnsemble:
     """The rules of a booster, which keeps them."""
     rules = model.rules_
-    return copy(booster).take_rules(rules.feature_names, rules.label_names, rules.categories)
+    return copy(booster).take_rules(rules.schema, rules.label_names)
 
 
 # --- Checking ---------------------------------------------------------------------------------------------------------

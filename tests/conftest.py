@@ -9,15 +9,16 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import settings
 from numpy.typing import NDArray
+from pyboomer.engine.booster import Booster
 
 from pyboomer.columns.categories import encode, find_categories
 from pyboomer.columns.features import sort_columns
 from pyboomer.datasets import Dataset, load_dataset
-from pyboomer.engine.booster import Booster
 from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
+from pyboomer.rules.schema import Schema
 
 Array = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ def make_booster(
 def name_rules(booster: Booster, categories: dict[int, tuple[Any, ...]]) -> RuleEnsemble:
     features = tuple(f"x{i}" for i in range(len(booster.columns.nominal)))
     labels = tuple(f"y{k}" for k in range(booster.settings.n_labels))
-    return booster.take_rules(features, labels, categories)
+    return booster.take_rules(Schema(features, categories), labels)
 
 
 def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:

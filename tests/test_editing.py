@@ -18,8 +18,10 @@ from sklearn.exceptions import NotFittedError
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss, load_model
 from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules, size_curve
 from pyboomer.losses import BUILT_IN, dense_hessians, find_loss
-from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Schema
 
 RNG = np.random.default_rng(8)
 X = np.column_stack([RNG.normal(size=(200, 4)), RNG.integers(0, 4, size=(200, 2))])
@@ -31,9 +33,8 @@ WEIGHT = RNG.integers(0, 4, size=200) * 0.5
 
 BEACH = RuleEnsemble.from_rules(
     [Rule((), (0, 1), (-1.2, -0.9), ("beach", "urban"), 150.0)],
-    feature_names=("at1", "at7", "weather", "rooms"),
+    Schema(("at1", "at7", "weather", "rooms"), {2: ("fog", "rain", "sunny"), 3: (1, 2, 3)}),
     label_names=("beach", "urban"),
-    categories={2: ("fog", "rain", "sunny"), 3: (1, 2, 3)},
 )
 
 
@@ -64,14 +65,14 @@ def test_a_number_is_the_same_category_however_it_is_written(value: Any) -> None
 
 
 def test_of_equal_texts_the_category_of_the_same_type_is_meant() -> None:
-    mixed = replace(BEACH, categories={2: (3, "3")})
+    mixed = replace(BEACH, schema=replace(BEACH.schema, categories={2: (3, "3")}))
     for text, value in ('"3"', "3"), ("3", 3):
         category = insert_rule(mixed, Rule.parse(f"IF weather == {text} THEN nothing"))[1].body[0].value
         assert (category, type(category)) == (value, type(value))
 
 
 def test_an_index_decides_between_equal_names() -> None:
-    twins = replace(BEACH, feature_names=("at", "at", "weather", "rooms"))
+    twins = replace(BEACH, schema=replace(BEACH.schema, names=("at", "at", "weather", "rooms")))
     rule = Rule((Condition(1, "<=", 3.0, "at"),), (), (), ())
     assert insert_rule(twins, rule)[1].body[0].feature == 1
     with pytest.raises(ValueError, match="there are several features named 'at'"):
@@ -198,7 +199,10 @@ def test_rules_of_another_kind_are_refused() -> None:
     model = fit(BoomerClassifier())
     for rules, fault in (
         (model.rules_[:0], "a model must have at least one rule"),
-        (replace(model.rules_, feature_names=tuple("abcdef")), "the rules must have the feature_names of the model"),
+        (
+            replace(model.rules_, schema=replace(model.rules_.schema, names=tuple("abcdef"))),
+            "the rules must have the feature_names of the model",
+        ),
         (replace(model.rules_, label_names=tuple("abc")), "the rules must have the label_names of the model"),
         (fit(BoomerClassifier(), np.round(X)).rules_[:1], None),
     ):
@@ -209,7 +213,7 @@ def test_rules_of_another_kind_are_refused() -> None:
                 replace_rules(model, rules)
     renamed = {f: tuple(f"c{v}" for v in values) for f, values in model.rules_.categories.items()}
     with pytest.raises(ValueError, match="the rules must have the categories of the model"):
-        replace_rules(model, replace(model.rules_, categories=renamed))
+        replace_rules(model, replace(model.rules_, schema=replace(model.rules_.schema, categories=renamed)))
     with pytest.raises(TypeError, match="rules must be a RuleEnsemble, got list"):
         replace_rules(model, list(model.rules_))  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
@@ -339,7 +343,7 @@ def ensembles(draw: st.DrawFn) -> RuleEnsemble:
         labels = tuple(sorted(draw(st.sets(st.integers(0, 1)))))
         scores = tuple(draw(st.sampled_from((0.0, 0.1, -0.1, 1 / 3, 1e3))) for _ in labels)
         rules.append(Rule(tuple(body), labels, scores, tuple(f"y{k}" for k in labels), 3.0, 0.5))
-    return RuleEnsemble.from_rules(rules, ("x0", "x1", "x2"), ("y0", "y1"), {2: (0, 1, 5)})
+    return RuleEnsemble.from_rules(rules, Schema(("x0", "x1", "x2"), {2: (0, 1, 5)}), ("y0", "y1"))
 
 
 SMALL = BoomerClassifier(n_rules=1, categorical_features=[2]).fit([[0, 0, 0], [1, 1, 1], [2, 2, 5]], np.eye(3)[:, :2])

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from pyboomer.loading import load_model
     from pyboomer.losses import Loss
     from pyboomer.regressor import BoomerRegressor
-    from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+    from pyboomer.rules.ensemble import RuleEnsemble
+    from pyboomer.rules.rule import Condition, Rule
 
 __version__ = "0.1.0"
 
@@ -29,10 +30,10 @@ __all__ = [
 _MODULES = {
     "BoomerClassifier": "classifier",
     "BoomerRegressor": "regressor",
-    "Condition": "rules.ensemble",
+    "Condition": "rules.rule",
     "Loss": "losses",
     "Progress": "learning.training",
-    "Rule": "rules.ensemble",
+    "Rule": "rules.rule",
     "RuleEnsemble": "rules.ensemble",
     "load_model": "loading",
 }

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelForm, Labels, read_labels
 from pyboomer.data.stratification import group_examples, hold_out
-from pyboomer.data.tables import Table
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.interrupt import DeferredInterrupt
@@ -24,6 +24,7 @@ from pyboomer.parameters import PARAMETERS, describe_parameters
 from pyboomer.predicting.calibration import FOLDS, Calibration, calibrate
 from pyboomer.predicting.decision import Decision, find_decision, read_thresholds
 from pyboomer.predicting.decoding import find_label_vectors
+from pyboomer.rules.schema import Schema
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
@@ -77,7 +78,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
            [0, 1, 1, 0, 0, 0, 0]], dtype=int8)
     """
 
-    table = PARAMETERS
+    parameter_table = PARAMETERS
 
     def __init__(
         self,
@@ -175,9 +176,6 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
         return np.where(Y == 1, np.int8(1), np.int8(-1))
 
-    def _search(self) -> str:
-        return self.search
-
     def _learn_form(self, form: LabelForm, examples: Examples, go_on: bool = False) -> None:
         complete = examples.are_complete()
         if not complete.any() and not find_loss(self.loss).decomposable:
@@ -202,13 +200,13 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self._form = form
 
     def _finish(
-        self, table: Table, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
+        self, schema: Schema, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
     ) -> None:
         if self.calibration is None or interrupt.pending:
             return
         if held_out is None and len(examples.Y) < FOLDS:
             raise ValueError(f"calibration needs at least {FOLDS} examples, got {len(examples.Y)}")
-        scores = self._score_unseen(table, examples, seed, interrupt) if held_out is None else self._score(held_out)
+        scores = self._score_unseen(schema, examples, seed, interrupt) if held_out is None else self._score(held_out)
         if not interrupt.pending:
             judged = examples if held_out is None else held_out
             Y = judged.Y.astype(np.float64)
@@ -216,15 +214,15 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
                 Y[judged.label_weight == 0] = np.nan
             self.calibration_ = calibrate(find_loss(self.loss).log_odds(scores), Y, self.label_vectors_)
 
-    def _score_unseen(self, table: Table, examples: Examples, seed: int, interrupt: DeferredInterrupt) -> Array:
+    def _score_unseen(self, schema: Schema, examples: Examples, seed: int, interrupt: DeferredInterrupt) -> Array:
         """The score of each example by rules that were learned from others (cross-fitting)."""
         scores = np.zeros(examples.Y.shape)
-        names = self.rules_.label_names
+        names, settings = self.rules_.label_names, replace(self._make_settings(seed), n_rules=len(self.rules_))
         fold = np.random.default_rng(seed).permutation(len(scores)) % FOLDS
         for i in range(FOLDS):
             others, own = np.flatnonzero(fold != i), np.flatnonzero(fold == i)
-            watch = Watch(interrupt)
-            rules = train(self, table, names, examples.take(others), len(self.rules_), seed, watch).rules
+            lesson = self._make_lesson(examples.take(others), schema, names)
+            rules = train(lesson, settings, Watch(interrupt)).rules
             scores[own] = self._score(examples.take(own), rules)
         return scores
 
@@ -308,7 +306,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     def _find_decision(self, decode: Any = None) -> Decision:
         decode = self.decode if decode is None else decode
-        next(parameter for parameter in self.table if parameter.name == "decode").validate(decode)
+        next(parameter for parameter in self.parameter_table if parameter.name == "decode").validate(decode)
         vectors = self.label_vectors_ if self.known_vectors else self.label_vectors_[:0]
         return find_decision(decode, find_loss(self.loss), self._form.classes, vectors, self.calibration_)
 

@@ -617,7 +617,7 @@ def from_mlrl(config: Any, *, regression: bool = False) -> BoomerClassifier | Bo
             )
     settings = {name: row.read(config.get(name)) for name, row in rows.items()}
     estimator = BoomerRegressor() if regression else BoomerClassifier()
-    table = {parameter.name: parameter for parameter in estimator.table}
+    table = {parameter.name: parameter for parameter in estimator.parameter_table}
     for name, row in rows.items():
         for ours, value in row.translate(settings[name], settings).items():
             try:

@@ -13,29 +13,21 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples, read_examples
-from pyboomer.engine.booster import make_truth
-from pyboomer.engine.heads import fit_head
-from pyboomer.engine.statistics import (
-    SQUARED,
-    Truth,
-    choose_layout,
-    choose_update,
-    count_columns,
-    pad,
-    take_labels,
-    write_statistics,
-)
+from pyboomer.engine.cpu.threads import Threads
+from pyboomer.engine.heads import Penalty
+from pyboomer.engine.ledger import Ledger
+from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss
-from pyboomer.losses import Loss, find_loss
+from pyboomer.losses import find_loss
 from pyboomer.predicting.scores import find_covered
-from pyboomer.rules.ensemble import Category, Condition, Rule, RuleEnsemble, join_rules
+from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Category, Schema
 
 Model = TypeVar("Model", bound=RuleEstimator)
 
@@ -51,7 +43,7 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
     position = last if position is None else position
     if not 0 <= position <= last:
         raise ValueError(f"position must be from 0 to {last}, the number of rules, got {position}")
-    body = tuple(_resolve(condition, rules) for condition in rule.body)
+    body = tuple(_resolve(condition, rules.schema) for condition in rule.body)
     named = zip(rule.labels, rule.label_names, strict=True)
     labels = [find_name("label", name, rules.label_names, label) for label, name in named]
     if len(set(labels)) < len(labels):
@@ -64,26 +56,24 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
 
 def _collect(chosen: Sequence[Rule], rules: RuleEnsemble) -> RuleEnsemble:
     """Some rules about the features and labels of others."""
-    names = rules.feature_names, rules.label_names
-    return RuleEnsemble.from_rules(chosen, *names, rules.categories, rules.ordinal)
+    return RuleEnsemble.from_rules(chosen, rules.schema, rules.label_names)
 
 
-def _resolve(condition: Condition, rules: RuleEnsemble) -> Condition:
+def _resolve(condition: Condition, schema: Schema) -> Condition:
     """Find the feature and, of a nominal one, the category that a condition names."""
     name = condition.name
-    feature = find_name("feature", name, rules.feature_names, condition.feature)
-    if feature not in rules.categories:
+    feature = schema.find(name, condition.feature)
+    if feature not in schema.categories:
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is numeric and tested by <= or >")
         if isinstance(condition.value, str):
             raise ValueError(f"{condition}: feature {name!r} is numeric and compared with numbers")
         return replace(condition, feature=feature, value=float(condition.value))
-    categories = rules.categories[feature]
+    categories, levels = schema.categories[feature], schema.get_levels(feature)
     wanted = condition.value
-    if feature in rules.ordinal:
+    if feature in schema.ordinal:
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is ordinal and tested by <= or >")
-        levels = tuple(map(str, categories))
         if condition.value_text() not in levels:
             hint = suggest(condition.value_text(), list(levels))
             raise ValueError(f"{condition}: feature {name!r} has no level {condition.value_text()!r}{hint}")
@@ -127,8 +117,7 @@ def _store(model: Model, rules: RuleEnsemble, **facts: Any) -> Model:
     edited = copy(model)
     edited.__dict__.pop("validation_curve_", None)  # it is about other rules
     known = model.training_facts_
-    rules = replace(rules)  # numbered from 0, whatever they were selected from
-    return edited._store(rules, {**known, "rules": len(rules), **facts, "edited": True})
+    return edited._store(rules.renumber(), {**known, "rules": len(rules), **facts, "edited": True})
 
 
 # --- Refitting --------------------------------------------------------------------------------------------------------
@@ -143,13 +132,10 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     probabilities is gone. A rule that covers no example has scores of zero.
     """
     examples = _read(model, X, y, sample_weight)
-    rules, loss = model.rules_, find_loss(model.loss)
-    n, k = examples.Y.shape
-    Y = model._sign(examples.Y)
-    truth = make_truth(Y, examples.label_weight, choose_update(loss), pad(k))
-    scores = np.zeros((n, pad(k)))
-    if choose_update(loss) == SQUARED:  # what is still missing: see `Truth`
-        scores[:, :k] = -Y
+    rules = model.rules_
+    task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
+    ledger = Ledger(task, find_loss(model.loss), single=False, threads=Threads())
+    ledger.write()
     head_scores = np.zeros(len(rules.head_scores))
     gain, coverage = np.zeros(len(rules)), np.zeros(len(rules))
     sizes = np.diff(rules.condition_offsets)
@@ -159,16 +145,13 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         coverage[t] = examples.weight[rows].sum()
         if len(rows) == 0 or len(labels) == 0:
             continue
-        known = Truth(truth.Y[rows], truth.weight[rows] if len(truth.weight) else truth.weight)
         is_default = t == 0 and sizes[t] == 0
         l2, rate = (model._default_l2(), 1.0) if is_default else (model.l2, model.learning_rate)
-        weight = examples.weight[rows]
-        head, gain[t] = _solve_head(loss, known, scores[rows], weight, labels, k, float(model.l1), float(l2))
-        head *= rate
-        scores[np.ix_(rows, labels)] += head
-        head_scores[own] = head
+        head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(model.l1), float(l2)))
+        head_scores[own] = rate * head
+        ledger.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=head_scores, gain=gain, coverage=coverage)
-    facts = {"examples": n, "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
+    facts = {"examples": len(examples.Y), "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
     edited = _store(model, refitted, **facts)
     edited._learn_form(model._form, examples)
     return edited
@@ -178,23 +161,6 @@ def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
     check_is_fitted(model, "rules_")
     model._validate_parameters()
     return read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
-
-
-def _solve_head(
-    loss: Loss, truth: Truth, scores: Array, weight: Array, labels: NDArray[np.int64], k: int, l1: float, l2: float
-) -> tuple[Array, float]:
-    """The head for some of k labels, and its gain, from the examples covered (Alg. 2)."""
-    layout = choose_layout(loss, single=len(labels) == 1)
-    rows = np.arange(len(scores), dtype=np.uint32)
-    statistics = np.zeros((len(rows), count_columns(layout, k)))
-    write_statistics(loss, layout, truth, scores, rows, statistics, k)
-    if len(labels) < k:
-        taken = np.zeros((len(rows), count_columns(layout, len(labels))))
-        take_labels(layout, k, statistics, labels, taken)
-        statistics = taken
-    head = np.empty(len(labels))
-    gain, _, _ = fit_head(layout, statistics, rows, weight, l1, l2, False, -1, head)
-    return head, gain
 
 
 # --- Smaller models ---------------------------------------------------------------------------------------------------

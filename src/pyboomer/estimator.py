@@ -8,7 +8,6 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from operator import index
 from pathlib import Path
@@ -25,18 +24,27 @@ import pyboomer
 from pyboomer.arrays import Array, Matrix
 from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.data.labels import Labels
-from pyboomer.data.tables import Table, read_table, read_training_table, refuse_lazy, refuse_new_categories
+from pyboomer.data.tables import (
+    Table,
+    find_features,
+    read_table,
+    read_training_table,
+    refuse_lazy,
+    refuse_new_categories,
+)
 from pyboomer.data.targets import Targets
-from pyboomer.engine.sampling import Strata
+from pyboomer.engine.promise import Settings
+from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
-from pyboomer.learning.training import Watch, train
+from pyboomer.learning.training import Lesson, Watch, train
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.schema import Schema
 
 LARGEST_SEED = np.iinfo(np.int32).max
 
@@ -44,7 +52,7 @@ LARGEST_SEED = np.iinfo(np.int32).max
 class RuleEstimator(BaseEstimator, ABC):
     """What learns rules; `BoomerClassifier` and `BoomerRegressor` say what from and what for."""
 
-    table: ClassVar[tuple[Parameter, ...]]  # the parameters of the estimator
+    parameter_table: ClassVar[tuple[Parameter, ...]]
 
     # the parameters that all estimators have
     loss: str | Loss
@@ -113,10 +121,6 @@ class RuleEstimator(BaseEstimator, ABC):
         """The L2 regularisation of the default rule."""
         return self.l2
 
-    def _search(self) -> str:
-        """How candidates are compared, see the parameter `search` of the classifier."""
-        return "bound"
-
     # --- Learning -----------------------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:
@@ -137,7 +141,7 @@ class RuleEstimator(BaseEstimator, ABC):
             table = read_training_table(self, X, self.categorical_features)
         else:
             self._check_objective()
-            table = Table(self._read_table(X), past.feature_names, past.categories, past.ordinal)
+            table = Table(self._read_table(X), past.schema)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
         examples = read_examples(table.matrix, labels, sample_weight)
@@ -152,8 +156,8 @@ class RuleEstimator(BaseEstimator, ABC):
                 interrupt, (callbacks,) if callable(callbacks) else tuple(callbacks), bool(self.verbose), begin
             )
             validation = None if held_out is None else self._make_validation(held_out, past)
-            names = labels.form.names
-            rules, loss, error = train(self, table, names, examples, self.n_rules, seed, watch, past, validation)
+            lesson = self._make_lesson(examples, table.schema, labels.form.names)
+            rules, loss, error = train(lesson, self._make_settings(seed), watch, past, validation)
             if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
                 warnings.warn(
                     f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=3
@@ -162,21 +166,42 @@ class RuleEstimator(BaseEstimator, ABC):
             if validation is not None:
                 self.validation_curve_ = validation.curve
                 if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
-                    rules = replace(rules[: validation.best.n_rules])  # shares of their own gain
+                    rules = rules[: validation.best.n_rules].renumber()
                     loss = self._mean_loss(examples, self._score(examples, rules))
             self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
             if error is not None:
                 raise error
-            self._finish(table, examples, held_out, seed, interrupt)
+            self._finish(table.schema, examples, held_out, seed, interrupt)
         return self  # or KeyboardInterrupt, when the context ends
 
+    def _make_settings(self, seed: int) -> Settings:
+        """How rules are learned, by the parameters as they are now."""
+        chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
+        own = {"loss": find_loss(self.loss), "default_l2": self._default_l2(), "seed": seed}
+        return Settings(**chosen | own)
+
+    def _make_lesson(self, examples: Examples, schema: Schema, label_names: tuple[str, ...]) -> Lesson:
+        """What rules are learned from."""
+        put_back = self.sampling == "with-replacement" or not self.bootstrap
+        return Lesson(
+            matrix=examples.matrix,
+            Y=self._sign(examples.Y),
+            weight=examples.weight,
+            label_weight=examples.label_weight,
+            schema=schema,
+            label_names=label_names,
+            strata=NO_STRATA if put_back else self._find_strata(examples.Y),
+            fixed_features=np.flatnonzero(find_features("fixed_features", self.fixed_features, schema.names)),
+            scale=self._find_scale(examples.Y),
+        )
+
     def _finish(
-        self, table: Table, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
+        self, schema: Schema, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
     ) -> None:
         """What is left to learn once the rules are there."""
 
     def _validate_parameters(self) -> None:
-        for parameter in self.table:
+        for parameter in self.parameter_table:
             parameter.validate(getattr(self, parameter.name))
 
     def _check_objective(self) -> None:
@@ -209,7 +234,7 @@ class RuleEstimator(BaseEstimator, ABC):
                 raise ValueError("eval_set must be a pair (X, y), or a list of one such pair") from None
             try:
                 refuse_lazy("y", y)
-                matrix = read_table(self, X, table.names, table.categories, table.ordinal)
+                matrix = read_table(self, X, table.schema)
                 return examples, read_examples(matrix, self._read_labels(y, form), None)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"eval_set: {error}") from None
@@ -256,7 +281,7 @@ class RuleEstimator(BaseEstimator, ABC):
     # --- Scores -------------------------------------------------------------------------------------------------------
 
     def _read_table(self, X: Any) -> Matrix:
-        return read_table(self, X, self.rules_.feature_names, self.rules_.categories, self.rules_.ordinal)
+        return read_table(self, X, self.rules_.schema)
 
     def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
         """The (N, K) scores of examples that were read before."""

@@ -67,7 +67,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
     [[0.0, 0.0], [10.0, 0.0], [10.0, 10.0]]
     """
 
-    table = REGRESSOR_PARAMETERS
+    parameter_table = REGRESSOR_PARAMETERS
 
     def __init__(
         self,

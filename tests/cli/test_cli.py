@@ -454,12 +454,12 @@ def test_an_interrupt_elsewhere_is_told_in_one_line(run: Run, monkeypatch: pytes
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyboomer.cli.commands.read_examples", interrupt)
+    monkeypatch.setattr("pyboomer.cli.commands.read_input", interrupt)
     assert run("train", "digits7", "-o", "model.json") == (130, "", "boomer: interrupted\n")
 
 
 def test_a_defect_is_told_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyboomer.cli.commands.read_examples", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("pyboomer.cli.commands.read_input", lambda *_, **__: 1 / 0)
     outcome = run("train", "digits7", "-o", "model.json")
     assert (outcome.code, outcome.out) == (1, "")
     assert outcome.err == "boomer: error: unexpected ZeroDivisionError: division by zero; please report this\n"

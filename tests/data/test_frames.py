@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import pyboomer.data.tables
 from pyboomer import BoomerClassifier, load_model
 from pyboomer.data.tables import read_table, read_training_table
+from pyboomer.rules.schema import Schema
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -120,8 +121,8 @@ def polars_frame() -> pl.DataFrame:
 
 def check_same(one: pyboomer.data.tables.Table, other: pyboomer.data.tables.Table) -> None:
     np.testing.assert_array_equal(one.matrix, other.matrix)
-    assert one.names == other.names
-    assert repr(one.categories) == repr(other.categories)
+    assert one.schema.names == other.schema.names
+    assert repr(one.schema.categories) == repr(other.schema.categories)
 
 
 # --- What is numeric and what is nominal ------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def test_pandas_and_polars_are_read_alike(column: str, choice: Any) -> None:
     table = read(in_pandas.to_frame("a"), choice)
     check_same(table, read(in_polars.to_frame("a"), choice))
     is_nominal = column in NOMINAL or choice == [0] or (choice == "from_dtype" and column in NUMERIC_OBJECTS)
-    assert list(table.categories) == ([0] if is_nominal else [])
+    assert list(table.schema.categories) == ([0] if is_nominal else [])
 
 
 @pytest.mark.parametrize("column", [*NUMERIC, *NUMERIC_OBJECTS])
@@ -148,7 +149,7 @@ def test_numbers_keep_their_values_and_their_gaps(column: str) -> None:
 def test_codes_are_the_places_of_the_sorted_categories(column: str) -> None:
     for series in NOMINAL[column]:
         table = read(series.to_frame("a"))
-        categories = table.categories[0]
+        categories = table.schema.categories[0]
         assert list(categories) == sorted(categories)
         found = [None if np.isnan(code) else categories[int(code)] for code in table.matrix[:, 0]]
         assert found == [None if pd.isna(value) else value for value in series.to_list()]
@@ -156,10 +157,10 @@ def test_codes_are_the_places_of_the_sorted_categories(column: str) -> None:
 
 def test_categories_that_are_numbers_are_nominal() -> None:
     table = read(pd.DataFrame({"a": pd.Series(some(WHOLE), dtype="category")}))
-    assert table.categories[0] == tuple(sorted(set(some(WHOLE)) - {None}))
+    assert table.schema.categories[0] == tuple(sorted(set(some(WHOLE)) - {None}))
     intervals = read(pd.DataFrame({"a": pd.cut(pd.Series(NUMBERS), [-9, 0, 9])}))
-    assert intervals.categories[0] == ("(-9, 0]", "(0, 9]")
-    assert intervals.ordinal == (0,)
+    assert intervals.schema.categories[0] == ("(-9, 0]", "(0, 9]")
+    assert intervals.schema.ordinal == (0,)
 
 
 DATES = {"a": [datetime(2020, 1, 1 + i % 3) for i in range(N)]}
@@ -167,14 +168,14 @@ DATES = {"a": [datetime(2020, 1, 1 + i % 3) for i in range(N)]}
 
 def test_dates_that_are_named_have_their_texts_as_categories() -> None:
     tables = [read(make(DATES), ["a"]) for make in (pd.DataFrame, pl.DataFrame)]
-    assert tables[0].categories[0][0] == "2020-01-01 00:00:00"
+    assert tables[0].schema.categories[0][0] == "2020-01-01 00:00:00"
     check_same(*tables)
 
 
 @given(st.lists(st.none() | st.text(max_size=3), min_size=1, max_size=9))
 def test_every_text_is_a_category(values: list[str | None]) -> None:
     table = read(pl.DataFrame({"a": pl.Series(values, dtype=pl.String)}))
-    assert table.categories[0] == tuple(sorted({value for value in values if value is not None}))
+    assert table.schema.categories[0] == tuple(sorted({value for value in values if value is not None}))
     check_same(table, read(pd.DataFrame({"a": pd.Series(values, dtype="string")})))
 
 
@@ -281,10 +282,10 @@ def test_an_unseen_category_meets_unequal_and_no_equal_and_a_missing_one_neither
 
 def test_every_category_is_unseen_where_training_had_none(make: Any) -> None:
     estimator = BoomerClassifier()
-    table = read_training_table(estimator, make({"a": ["x", None]}), ["a"])._replace(categories={0: ()})
-    codes = read_table(estimator, make({"a": ["x", None]}), table.names, table.categories)
+    table = read_training_table(estimator, make({"a": ["x", None]}), ["a"])
+    codes = read_table(estimator, make({"a": ["x", None]}), Schema(table.schema.names, {0: ()}))
     np.testing.assert_array_equal(codes[:, 0], [0, np.nan])
-    assert read(NOMINAL["missing strings"][make is pl.DataFrame].to_frame("a")).categories == {0: ()}
+    assert read(NOMINAL["missing strings"][make is pl.DataFrame].to_frame("a")).schema.categories == {0: ()}
 
 
 # --- What is refused --------------------------------------------------------------------------------------------------
@@ -429,7 +430,7 @@ def test_each_category_is_looked_at_once_not_once_per_example(make: Any, monkeyp
     estimator = BoomerClassifier()
     frame = make({"a": WORDS})
     table = read_training_table(estimator, frame, None)
-    read_table(estimator, frame, table.names, table.categories)
+    read_table(estimator, frame, table.schema)
     assert sorted(looked_at) == sorted(3 * ["sun", "rain", "snow"])  # to find them, to encode them, to encode again
 
 

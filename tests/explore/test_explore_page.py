@@ -291,7 +291,7 @@ def make_large_model() -> tuple[BoomerClassifier, np.ndarray, np.ndarray]:
         head_scores=rng.normal(size=n * labels),
         coverage=rng.integers(1, 400, n),
         gain=rng.random(n),
-        feature_names=rules.feature_names,
+        schema=rules.schema,
         label_names=rules.label_names,
     )
     return replace_rules(clf, large), X, Y

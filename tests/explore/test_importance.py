@@ -11,6 +11,7 @@ from pyboomer import BoomerClassifier, BoomerRegressor, Condition, Rule, RuleEns
 from pyboomer.explore.dependence import label_dependence
 from pyboomer.explore.importance import FeatureImportance, feature_importance, permutation_importance
 from pyboomer.metrics import METRICS
+from pyboomer.rules.schema import Schema
 
 FEATURES, LABELS = ("a", "b", "c"), ("y", "z")
 
@@ -29,7 +30,7 @@ def make_rules(head: dict[int, float] | None = None) -> RuleEnsemble:
         make((a, lower, b), head, 30, 6.0),
         make((b,), {1: 0.5}, 10, 2.0),
     ]
-    return RuleEnsemble.from_rules(rules, FEATURES, LABELS)
+    return RuleEnsemble.from_rules(rules, Schema(FEATURES), LABELS)
 
 
 def make_data(n: int = 300, seed: int = 0) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pyboomer import BoomerClassifier, BoomerRegressor, Condition, Loss, Rule, RuleEnsemble
 from pyboomer.datasets import Dataset
 from pyboomer.losses import example_wise_logistic
+from pyboomer.rules.schema import Schema
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
@@ -113,8 +114,8 @@ def make_rules(seed: int, n_labels: int = 3) -> RuleEnsemble:
         labels = np.flatnonzero(rng.random(n_labels) < 0.5).tolist()
         scores = rng.normal(size=len(labels)) * (rng.random(len(labels)) < 0.8)
         rules.append(Rule(tuple(body), tuple(labels), tuple(scores.tolist()), tuple(f"y{k}" for k in labels)))
-    names = tuple(f"x{f}" for f in range(X.shape[1])), tuple(f"y{k}" for k in range(n_labels))
-    return RuleEnsemble.from_rules(rules, *names, NOMINAL)
+    schema = Schema(tuple(f"x{f}" for f in range(X.shape[1])), NOMINAL)
+    return RuleEnsemble.from_rules(rules, schema, tuple(f"y{k}" for k in range(n_labels)))
 
 
 # --- Scores -----------------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def test_onnx_defines_the_same_scores_as_its_runtime_computes() -> None:
 def test_a_missing_value_meets_no_condition_whichever_its_operator(operator: str) -> None:
     nominal = operator in ("==", "!=")
     rule = Rule((Condition(0, operator, 1, "x0"),), (0,), (1.0,), ("y0",))
-    rules = RuleEnsemble.from_rules([rule], ["x0"], ["y0"], {0: (0, 1, 2)} if nominal else {})
+    rules = RuleEnsemble.from_rules([rule], Schema(("x0",), {0: (0, 1, 2)} if nominal else {}), ["y0"])
     values = np.array([[0.0], [1.0], [2.0], [3.0], [np.nan]])
     expected = {"<=": [1, 1, 0, 0, 0], ">": [0, 0, 1, 1, 0], "==": [0, 1, 0, 0, 0], "!=": [1, 0, 1, 1, 0]}
     results = check(with_rules(rules), values, values)
@@ -182,7 +183,7 @@ def test_rules_that_score_one_label_take_no_room_for_the_others() -> None:
         body = (Condition(0, "<=", 0.5, "x0"),)
         rules = [Rule(body, (t % n_labels,), (1.0,), (f"y{t % n_labels}",)) for t in range(500)]
         names = [f"y{k}" for k in range(n_labels)]
-        model = with_rules(RuleEnsemble.from_rules(rules, ["x0"], names), loss="label-wise-logistic")
+        model = with_rules(RuleEnsemble.from_rules(rules, Schema(("x0",)), names), loss="label-wise-logistic")
         sizes.append(build_graph(model).ByteSize())
     assert sizes[1] - sizes[0] < 990 * 40  # a name and a score of the default rule, but no product
 
@@ -252,8 +253,7 @@ def test_labels_are_right_for_scores_of_any_size(decode: str, size: float) -> No
 
 
 def test_of_equal_losses_the_vector_most_frequent_in_training_is_chosen() -> None:
-    names = ("x0",), ("y0", "y1")
-    model = with_rules(RuleEnsemble.from_rules([Rule((), (), (), ())], *names))
+    model = with_rules(RuleEnsemble.from_rules([Rule((), (), (), ())], Schema(("x0",)), ("y0", "y1")))
     values = np.zeros((3, 1))
     model.label_vectors_ = np.array([[0, 1], [1, 0], [1, 1]], dtype=np.uint8)
     np.testing.assert_array_equal(check(model, values, values)["labels"], [[0, 1]] * 3)

@@ -19,6 +19,7 @@ from pyboomer import BoomerClassifier, BoomerRegressor, Condition, Loss, Rule, R
 from pyboomer.datasets import Dataset
 from pyboomer.export.scorer import write_scorer
 from pyboomer.losses import example_wise_logistic
+from pyboomer.rules.schema import Schema
 
 RNG = np.random.default_rng(0)
 N = 100
@@ -119,8 +120,8 @@ def make_rules(seed: int, n_rules: int = 30, n_labels: int = 3) -> RuleEnsemble:
         labels = np.flatnonzero(rng.random(n_labels) < rng.random()).tolist()
         scores = rng.normal(size=len(labels)) * (rng.random(len(labels)) < 0.8)
         rules.append(Rule(tuple(body), tuple(labels), tuple(scores.tolist()), tuple(f"y{k}" for k in labels)))
-    names = tuple(f"x{f}" for f in range(X.shape[1])), tuple(f"y{k}" for k in range(n_labels))
-    return RuleEnsemble.from_rules(rules, *names, NOMINAL)
+    schema = Schema(tuple(f"x{f}" for f in range(X.shape[1])), NOMINAL)
+    return RuleEnsemble.from_rules(rules, schema, tuple(f"y{k}" for k in range(n_labels)))
 
 
 # --- Scores -----------------------------------------------------------------------------------------------------------
@@ -142,7 +143,9 @@ def test_rules_of_any_shape_keep_their_scores(seed: int) -> None:
 def test_a_missing_value_meets_no_condition_whichever_its_operator(operator: str, missing: dict[str, Any]) -> None:
     nominal = operator in ("==", "!=")
     rule = Rule((Condition(0, operator, 1, "x0"),), (0,), (1.0,), ("y0",))
-    scorer = load(with_rules(RuleEnsemble.from_rules([rule], ["x0"], ["y0"], {0: (0, 1, 2)} if nominal else {})))
+    scorer = load(
+        with_rules(RuleEnsemble.from_rules([rule], Schema(("x0",), {0: (0, 1, 2)} if nominal else {}), ["y0"]))
+    )
     assert scorer["scores"](missing) == {"y0": 0.0}
     expected = {"<=": [1, 1, 0, 0], ">": [0, 0, 1, 1], "==": [0, 1, 0, 0], "!=": [1, 0, 1, 1]}
     assert [scorer["scores"]([value])["y0"] for value in (0, 1, 2, 3)] == expected[operator]
@@ -287,7 +290,7 @@ def nasty_model(features: list[str], labels: list[str], categories: list[str]) -
             body = (Condition(f, "==" if k % 2 else "!=", value, name),)
             rules.append(Rule(body, (k,), (float(rng.normal()),), (label,)))
     nominal = {f: tuple(categories) for f in range(len(features))}
-    return with_rules(RuleEnsemble.from_rules(rules, features, labels, nominal))
+    return with_rules(RuleEnsemble.from_rules(rules, Schema(tuple(features), nominal), labels))
 
 
 DEFINED = {"FEATURES", "CATEGORIES", "LABELS", "VECTORS", "E", "TIE", "__builtins__", "__doc__"}
@@ -323,7 +326,7 @@ def test_names_and_categories_may_be_any_text(features: list[str], labels: list[
 
 
 def test_names_must_be_distinct() -> None:
-    rules = RuleEnsemble.from_rules([Rule((), (0,), (1.0,), ("y",))], ["x", "x"], ["y"])
+    rules = RuleEnsemble.from_rules([Rule((), (0,), (1.0,), ("y",))], Schema(("x", "x")), ["y"])
     with pytest.raises(ValueError, match="features must have distinct names, got 'x' twice"):
         write_scorer(with_rules(rules))
 
@@ -332,7 +335,9 @@ def test_a_rule_reads_as_an_if() -> None:
     body = Condition(0, "<=", 0.1, "size"), Condition(1, "!=", "rain", "weather"), Condition(0, ">", -1e-300, "size")
     rule = Rule(body, (1,), (-0.25,), ("beach",), coverage=12)
     text = write_scorer(
-        with_rules(RuleEnsemble.from_rules([rule], ["size", "weather"], ["city", "beach"], {1: ("rain", "sun")}))
+        with_rules(
+            RuleEnsemble.from_rules([rule], Schema(("size", "weather"), {1: ("rain", "sun")}), ["city", "beach"])
+        )
     )
     lines = [
         "    # rule 0, covers 12",

@@ -9,8 +9,9 @@ import pytest
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
 from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules
-from pyboomer.rules.ensemble import Rule, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.parsing import write_rule
+from pyboomer.rules.rule import Rule
 
 SIZES = ["tiny", "small", "medium", "large", "huge"]
 RNG = np.random.default_rng(2)

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import pickle
 import re
+import subprocess
 import sys
 from typing import Any
 
@@ -13,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Schema
 
 FEATURES = ("at1", "at7", "weather")
 WEATHER = ("sunny", "rain", "fog")
 LABELS = ("beach", "urban")
+SCHEMA = Schema(FEATURES, {2: WEATHER})
 
 
 def at1(operator: str, value: float) -> Condition:
@@ -46,7 +50,7 @@ def small_ensemble() -> RuleEnsemble:
         rule(weather("==", "sunny"), at1(">", 0.1), at1("<=", 0.7), head={"beach": 0.25}, coverage=7.0),
         Rule((weather("!=", "fog"),), (1,), (0.0,), ("urban",), 99.5, 0.0),
     ]
-    return RuleEnsemble.from_rules(rules, FEATURES, LABELS, {2: WEATHER})
+    return RuleEnsemble.from_rules(rules, SCHEMA, LABELS)
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -81,7 +85,7 @@ def ensembles(draw: st.DrawFn) -> RuleEnsemble:
                 draw(finite),
             )
         )
-    return RuleEnsemble.from_rules(rules, feature_names, label_names, categories)
+    return RuleEnsemble.from_rules(rules, Schema(feature_names, categories), label_names)
 
 
 # --- text
@@ -256,7 +260,7 @@ def test_an_index_out_of_range_is_named() -> None:
 @settings(deadline=None)
 @given(ensembles())
 def test_single_rules_rebuild_the_ensemble(ensemble: RuleEnsemble) -> None:
-    rebuilt = RuleEnsemble.from_rules(ensemble, ensemble.feature_names, ensemble.label_names, ensemble.categories)
+    rebuilt = RuleEnsemble.from_rules(ensemble, ensemble.schema, ensemble.label_names)
     assert rebuilt == ensemble
 
 
@@ -361,7 +365,7 @@ EVIL = '<script>alert("x")</script>&\'😀'
 
 def test_names_are_text_in_html() -> None:
     evil = Rule((Condition(0, "==", EVIL, EVIL),), (0,), (1.0,), (EVIL,))
-    html = RuleEnsemble.from_rules([evil], [EVIL], [EVIL], {0: (EVIL,)})._repr_html_()
+    html = RuleEnsemble.from_rules([evil], Schema((EVIL,), {0: (EVIL,)}), [EVIL])._repr_html_()
     assert "<script" not in html
     assert html.count("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;&#x27;😀") == 3
 
@@ -401,12 +405,14 @@ def test_equality_minds_values_names_and_the_types_of_categories() -> None:
     assert ensemble != "rules"
     assert ensemble != dataclasses.replace(ensemble, gain=ensemble.gain + 1)
     assert ensemble != dataclasses.replace(ensemble, label_names=("a", "b"))
-    as_int, as_bool = (dataclasses.replace(ensemble[:1], categories={2: (kind(1),)}) for kind in (int, bool))
+    as_int, as_bool = (
+        dataclasses.replace(ensemble[:1], schema=Schema(FEATURES, {2: (kind(1),)})) for kind in (int, bool)
+    )
     assert as_int != as_bool
 
 
 def test_numpy_scalars_become_plain_values() -> None:
-    ensemble = RuleEnsemble.from_rules([], list(np.array(["a"])), ["y"], {0: list(np.array([1, 2]))})
+    ensemble = RuleEnsemble.from_rules([], Schema(np.array(["a"]), {0: np.array([1, 2])}), ["y"])  # type: ignore[arg-type, dict-item]
     assert type(ensemble.feature_names[0]) is str
     assert [type(value) for value in ensemble.categories[0]] == [int, int]
     json.dumps(ensemble.to_dict())
@@ -488,7 +494,7 @@ def test_missing_keys_are_named() -> None:
 
 def test_a_category_that_does_not_exist_is_named() -> None:
     with pytest.raises(ValueError, match="weather == snow: not one of the categories of feature 2"):
-        RuleEnsemble.from_rules([rule(weather("==", "snow"))], FEATURES, LABELS, {2: WEATHER})
+        RuleEnsemble.from_rules([rule(weather("==", "snow"))], SCHEMA, LABELS)
 
 
 def test_a_rule_needs_a_name_and_a_score_for_each_label() -> None:
@@ -546,6 +552,24 @@ def test_damaged_data_is_either_a_sound_ensemble_or_a_value_error(ensemble: Rule
 
 def test_gains_that_cancel_have_no_shares() -> None:
     rules = RuleEnsemble.from_rules(
-        [Rule((), (0,), (1.0,), ("y",), 1.0, gain) for gain in (1e308, -1e308, 1e-9)], [], ["y"]
+        [Rule((), (0,), (1.0,), ("y",), 1.0, gain) for gain in (1e308, -1e308, 1e-9)], Schema(()), ["y"]
     )
     np.testing.assert_array_equal(rules.share, [0.0, 0.0, 0.0])
+
+
+# --- Dependencies
+
+
+def test_rules_need_no_compiler_and_nothing_of_the_package_but_arrays() -> None:
+    code = """
+import pkgutil, sys
+from importlib import import_module
+import pyboomer.rules
+
+for module in pkgutil.iter_modules(pyboomer.rules.__path__, "pyboomer.rules."):
+    import_module(module.name)
+ours = {name for name in sys.modules if name.startswith("pyboomer.") and not name.startswith("pyboomer.rules")}
+assert ours == {"pyboomer.arrays"}, ours
+assert not {"numba", "scipy", "sklearn", "pandas"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

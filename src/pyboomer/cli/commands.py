@@ -10,15 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyboomer.cli.examples import (
-    fit_model,
-    make_model,
-    match_names,
-    pick_features,
-    read_dataset,
-    read_examples,
-    read_features,
-)
 from pyboomer.cli.group import (
     boomer,
     check_writable,
@@ -29,6 +20,15 @@ from pyboomer.cli.group import (
     quiet_option,
     shows_progress,
     xml_option,
+)
+from pyboomer.cli.inputs import (
+    fit_model,
+    make_model,
+    match_names,
+    pick_features,
+    read_dataset,
+    read_features,
+    read_input,
 )
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 
@@ -132,7 +132,7 @@ def train(
     from pyboomer.cli.reports import format_count
 
     check_writable(output)
-    examples = read_examples(data, xml, labels, unknown=True)
+    examples = read_input(data, xml, labels, unknown=True)
     model = make_model(examples, parameters, shows_progress(quiet))
     start = time.perf_counter()
     try:

@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from pyboomer.classifier import BoomerClassifier
-from pyboomer.cli.examples import Examples, fit_model
+from pyboomer.cli.inputs import Input, fit_model
 from pyboomer.cli.reports import draw_pixels, draw_segments, format_table, join_drawings, spell_out_rule
 from pyboomer.datasets import load_dataset
 from pyboomer.datasets.digits import SEGMENTS
-from pyboomer.engine.boosting import needs_compiling
+from pyboomer.engine.cpu.boosting import needs_compiling
 from pyboomer.metrics import METRICS
 
 LOSSES = ("label-wise-logistic", "example-wise-logistic")
@@ -34,7 +34,7 @@ def show_demo(output: str, quiet: bool = False) -> None:
     """Learn from the built-in digits with both losses, print rules, an example and test results, and write a page."""
     ds = load_dataset("digits7")
     X, X_test, Y, Y_test = train_test_split(ds.X, ds.Y, test_size=1 / 3, random_state=1)
-    train = Examples(ds.name, X, Y, ds.feature_names, ds.label_names)
+    train = Input(ds.name, X, Y, ds.feature_names, ds.label_names)
     click.echo(
         f"DATA  {len(ds.Y):,} handwritten digits, 8 x 8 pixels each (pixel_row_column, ink from 0 to 16).\n"
         "Their labels are the segments a to g that a seven-segment display lights for them:\n"

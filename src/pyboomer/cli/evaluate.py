@@ -8,15 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyboomer.cli.examples import (
-    Examples,
-    fit_model,
-    is_table_file,
-    make_model,
-    pick_features,
-    pick_labels,
-    read_examples,
-)
 from pyboomer.cli.group import (
     announce_compiling,
     boomer,
@@ -27,6 +18,15 @@ from pyboomer.cli.group import (
     quiet_option,
     shows_progress,
     xml_option,
+)
+from pyboomer.cli.inputs import (
+    Input,
+    fit_model,
+    is_table_file,
+    make_model,
+    pick_features,
+    pick_labels,
+    read_input,
 )
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 
@@ -95,7 +95,7 @@ def evaluate(
         how, protocol = f"Evaluated {path}", dict[str, Any](model=path)
     else:
         parameters["random_state"] = given.get("random_state", seed)
-        examples = read_examples(data, xml, labels)
+        examples = read_input(data, xml, labels)
         splits = _split(len(examples.Y), folds, test_size or 1 / 3, seed)
         results = list(_evaluate_splits(examples, splits, parameters, shows_progress(quiet)))
         train_size, held_out = (len(rows) for rows in splits[0])
@@ -128,7 +128,7 @@ def _split(n: int, folds: int | None, test_size: float, seed: int) -> list[tuple
 
 
 def _evaluate_splits(
-    examples: Examples,
+    examples: Input,
     splits: Sequence[tuple[np.ndarray, np.ndarray]],
     parameters: Mapping[str, Any],
     progress: bool,
@@ -149,7 +149,7 @@ def _evaluate_splits(
 
 def _evaluate_saved(
     path: str, data: str, xml: str | None, labels: Sequence[str], parameters: Mapping[str, Any]
-) -> tuple[Examples, list[dict[str, float]]]:
+) -> tuple[Input, list[dict[str, float]]]:
     from pyboomer.loading import load_model
     from pyboomer.metrics import evaluate as measure
 
@@ -159,5 +159,5 @@ def _evaluate_saved(
     model.set_params(**parameters)
     if model._form.classes is not None:
         raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
-    examples = read_examples(data, xml, labels or (model.label_names_ if is_table_file(data) else ()))
+    examples = read_input(data, xml, labels or (model.label_names_ if is_table_file(data) else ()))
     return examples, [measure(pick_labels(model, examples), model.predict(pick_features(model, examples)))]

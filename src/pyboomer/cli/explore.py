@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from pyboomer.cli.examples import (
+from pyboomer.cli.group import boomer, check_writable, labels_option, xml_option
+from pyboomer.cli.inputs import (
     is_table_file,
     match_names,
     pick_features,
     pick_labels,
-    read_examples,
     read_features,
+    read_input,
 )
-from pyboomer.cli.group import boomer, check_writable, labels_option, xml_option
 
 
 @boomer.command()
@@ -64,14 +64,14 @@ def read_data(model: Any, data: str, xml: str | None, labels: Sequence[str]) -> 
     if not is_table_file(data):
         if not _predicts_labels(model):  # of an ARFF file, only 0/1 labels can be read
             return pick_features(model, read_features(data, model)), None
-        examples = read_examples(data, xml, labels)
+        examples = read_input(data, xml, labels)
         return pick_features(model, examples), pick_labels(model, examples)
     table = read_features(data, model)
     X = pick_features(model, table)
     if _predicts_labels(model):
         if not labels and not set(model.label_names_) <= set(table.feature_names):
             return X, None
-        examples = read_examples(data, xml, labels or model.label_names_, unknown=True)
+        examples = read_input(data, xml, labels or model.label_names_, unknown=True)
         return X, pick_labels(model, examples)
     is_regressor = not hasattr(model, "classes_")
     named = match_names(labels, table.feature_names, f"{data}: --labels", "column") if labels else []

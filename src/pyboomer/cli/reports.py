@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from pyboomer.rules.ensemble import Rule
+from pyboomer.rules.rule import Rule
 
 INK = " .:oO@"  # from blank paper to full ink
 

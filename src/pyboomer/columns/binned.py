@@ -125,7 +125,7 @@ def _collect(
     feature: int,
     rows: Rows,
     weights: Array,
-    entries: Entries,  # noqa: ARG001
+    entries: Entries,
 ) -> tuple[np.int64, np.int64]:
     """Bin numbers are sorted by counting."""
     examples, values, starts = entries.examples, entries.values, entries.ends

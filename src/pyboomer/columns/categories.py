@@ -4,7 +4,6 @@ The code is the position of the category among the sorted categories of the trai
 there gets a code of its own, which meets every ``!=`` and no ``==``.
 """
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
 from pyboomer.compiling.kernel import kernel
-
-Categories = Mapping[int, tuple[Any, ...]]
+from pyboomer.rules.schema import Categories
 
 
 def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[Any, ...]]:
@@ -44,7 +42,7 @@ def find_categories(X: Matrix, nominal: NDArray[np.bool_]) -> dict[int, tuple[An
         else:
             values = set(X[:, feature].tolist())
         categories[feature] = _list_values(values)
-    return dict(sorted(categories.items()))
+    return categories
 
 
 def _list_values(values: set[float]) -> tuple[float | int, ...]:

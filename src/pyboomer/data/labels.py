@@ -13,8 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Vectors
-from pyboomer.rules.ensemble import is_missing
+from pyboomer.arrays import Vectors, is_missing
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from pyboomer.arrays import Array, Matrix
-from pyboomer.columns.categories import Categories, encode, find_categories
-from pyboomer.rules.ensemble import is_missing
+from pyboomer.arrays import Array, Matrix, is_missing
+from pyboomer.columns.categories import encode, find_categories
+from pyboomer.rules.schema import Schema
 
 # kinds of dtypes in a DataFrame
 NUMBERS, CATEGORIES, LEVELS, OBJECTS, OTHERS = "numbers", "categories", "levels", "objects", "others"
@@ -36,19 +36,10 @@ SKLEARN_READS_POLARS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1
 
 
 class Table(NamedTuple):
-    """The features of the training data: numbers, names, the categories of nominal and the levels of ordinal ones."""
+    """The features of the training data: their values as numbers, and what they are."""
 
     matrix: Matrix
-    names: tuple[str, ...]
-    categories: Categories
-    ordinal: tuple[int, ...] = ()
-
-    @property
-    def nominal(self) -> Categories:
-        """The categories of the nominal features alone."""
-        if not self.ordinal:
-            return self.categories
-        return {f: values for f, values in self.categories.items() if f not in self.ordinal}
+    schema: Schema
 
 
 class Column(NamedTuple):
@@ -69,19 +60,15 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
         levels = {c.feature: _find_levels(c) for c in columns if by_dtype and c.kind == LEVELS}
         nominal = _find_nominal(categorical_features, names, columns)
         categories = levels | {int(f): _find_column_categories(columns[f]) for f in np.flatnonzero(nominal)}
+        schema = Schema(names, categories, tuple(levels))
         cure = "; name it in categorical_features, or turn it into numbers"
-        ordinal = tuple(levels)
-        return Table(
-            _read_columns(columns, categories, ordinal, cure), names, dict(sorted(categories.items())), ordinal
-        )
+        return Table(_read_columns(columns, schema, cure), schema)
     matrix = _read_matrix(estimator, X, reset=True)
     names = tuple(getattr(estimator, "feature_names_in_", ())) or _number_names(matrix.shape[1])
     nominal = _find_nominal(categorical_features, names, ())
     _check_finite(matrix, names)
-    if sp.issparse(matrix):
-        return Table(matrix, names, find_categories(matrix, nominal))
-    categories = find_categories(matrix, nominal)
-    return Table(encode(matrix, categories), names, categories)
+    schema = Schema(names, find_categories(matrix, nominal))
+    return Table(matrix if sp.issparse(matrix) else encode(matrix, schema.categories), schema)
 
 
 @lru_cache(maxsize=8)
@@ -90,18 +77,16 @@ def _number_names(n: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(n))
 
 
-def read_table(
-    estimator: BaseEstimator, X: Any, names: tuple[str, ...], categories: Categories, ordinal: tuple[int, ...] = ()
-) -> Matrix:
+def read_table(estimator: BaseEstimator, X: Any, schema: Schema) -> Matrix:
     """Read X for predictions by a fitted estimator."""
     if _is_frame(X):
-        return _read_columns(_list_columns(estimator, X, reset=False), categories, ordinal, ", but was in training")
-    if any(isinstance(value, str) for values in categories.values() for value in values):
-        feature = next(f for f, values in categories.items() if any(isinstance(v, str) for v in values))
-        raise ValueError(f"X must be a DataFrame: feature {names[feature]!r} has categories that are strings")
+        return _read_columns(_list_columns(estimator, X, reset=False), schema, ", but was in training")
+    if schema.with_text:
+        name = schema.names[min(schema.with_text)]
+        raise ValueError(f"X must be a DataFrame: feature {name!r} has categories that are strings")
     matrix = _read_matrix(estimator, X, reset=False)
-    _check_finite(matrix, names)
-    return matrix if sp.issparse(matrix) else encode(matrix, categories)
+    _check_finite(matrix, schema.names)
+    return matrix if sp.issparse(matrix) else encode(matrix, schema.categories)
 
 
 def refuse_lazy(name: str, data: Any) -> None:
@@ -112,16 +97,17 @@ def refuse_lazy(name: str, data: Any) -> None:
 
 def refuse_new_categories(table: Table) -> None:
     """Refuse categories that a model does not know, where rules about them would be learned."""
-    matrix, categories = table.matrix, table.categories
+    matrix, categories = table.matrix, table.schema.categories
     if sp.issparse(matrix) and categories:
-        used = sorted(categories)
-        matrix = encode(matrix[:, used].tocsc(), {i: categories[f] for i, f in enumerate(used)})
+        used = list(categories)
+        matrix = encode(matrix[:, used].tocsc(), table.schema.pick_categories(used))
         columns = {f: matrix[:, [i]].data for i, f in enumerate(used)}
     else:
         columns = {f: matrix[:, f] for f in categories}
     for f, codes in columns.items():
         if (codes >= len(categories[f])).any():
-            raise ValueError(f"feature {table.names[f]!r} has a category that the model to go on with does not know")
+            name = table.schema.names[f]
+            raise ValueError(f"feature {name!r} has a category that the model to go on with does not know")
 
 
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
@@ -263,13 +249,14 @@ def _find_kind(dtype: Any) -> str:
     return OBJECTS if name == "object" else OTHERS
 
 
-def _read_columns(columns: list[Column], categories: Categories, ordinal: tuple[int, ...], remark: str) -> Array:
+def _read_columns(columns: list[Column], schema: Schema, remark: str) -> Array:
     """The matrix of a DataFrame; `remark` ends the complaint about a column that is not numeric."""
     matrix = np.empty((len(columns[0].series), len(columns)), order="C")
     for column in columns:
         f = column.feature
-        if f in categories:
-            matrix[:, f] = _encode_column(column, categories[f], np.nan if f in ordinal else len(categories[f]))
+        if f in schema.categories:
+            categories = schema.categories[f]
+            matrix[:, f] = _encode_column(column, categories, np.nan if f in schema.ordinal else len(categories))
         elif column.kind == NUMBERS:
             matrix[:, f] = _read_numbers(column)
         elif column.kind == OBJECTS:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from pyboomer.rules.frames import import_pandas
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -105,7 +107,7 @@ class Dataset:
 
         The numeric columns of a sparse X stay sparse.
         """
-        pd = _import_pandas("to_frame")
+        pd = import_pandas("to_frame")
         is_sparse = is_sparse_matrix(self.X)
         by_column = self.X.tocsc() if is_sparse else self.X
         columns: dict[str, Any] = {}
@@ -121,7 +123,7 @@ class Dataset:
 
     def labels_frame(self) -> pd.DataFrame:
         """Return Y as a DataFrame with one column per label."""
-        pd = _import_pandas("labels_frame")
+        pd = import_pandas("labels_frame")
         return pd.DataFrame(self.Y, columns=list(self.label_names))
 
     def describe(self) -> dict[str, int | float]:
@@ -143,14 +145,6 @@ class Dataset:
             "distinct label vectors": len(np.unique(self.Y, axis=0)),
             "missing values": int(np.isnan(stored).sum()),
         }
-
-
-def _import_pandas(wanted_by: str) -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(f"{wanted_by} needs pandas: pip install 'pyboomer[pandas]'") from error
-    return pandas
 
 
 def _name_categories(values: np.ndarray, names: tuple[str, ...], *, is_sparse: bool) -> Any:

@@ -265,7 +265,7 @@ def rate_each_label(layout: Layout, sums: Array, weight: float, penalty: Penalty
 
 
 @rate_each_label.of(Diagonal)
-def _rate_each_diagonal(layout: Diagonal, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:  # noqa: ARG001
+def _rate_each_diagonal(layout: Diagonal, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:
     width = pad(layout.n_labels)
     for k in range(layout.n_labels):
         gains[k] = rate_label(shrink(sums[k], penalty.l1), sums[width + k], penalty.l2)
@@ -281,7 +281,7 @@ def _rate_each_outer(layout: Outer, sums: Array, weight: float, penalty: Penalty
 
 
 @rate_each_label.of(Dense)
-def _rate_each_dense(layout: Dense, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:  # noqa: ARG001
+def _rate_each_dense(layout: Dense, sums: Array, weight: float, penalty: Penalty, gains: Array) -> None:
     position = pad(layout.n_labels) - 1
     for k in range(layout.n_labels):
         position += k + 1  # of h_kk in the lower triangle

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.heads import Penalty, make_room
+from pyboomer.engine.heads import Penalty, fit_head, make_room
 from pyboomer.engine.promise import Chunk, Task
-from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 from pyboomer.losses import Loss
 from pyboomer.losses.twin import NoTwin, pad_signs, pad_weight, sum_values
 from pyboomer.losses.twins import TWINS
@@ -116,6 +116,29 @@ class Ledger:
         labels: NDArray[Any] = self.signs[rows, :k] if self.task.Y.dtype == np.int8 else self.task.Y[rows]
         weight = None if self.label_weight is None else self.label_weight[rows]
         return labels.astype(np.float64), weight
+
+    def fit_head(self, rows: Rows, labels: NDArray[np.int64], penalty: Penalty) -> tuple[Array, float]:
+        """The head for some of the labels, and its gain, from the examples covered (Alg. 2)."""
+        layout, statistics = self.layout, self.statistics[rows]
+        if len(labels) < self.n_labels:
+            own = resize.in_python(layout, len(labels))
+            taken = np.empty((len(rows), count_columns(own)))
+            take_labels(layout, statistics, labels, taken)
+            layout, statistics = own, taken
+        head, everyone = np.empty(len(labels)), np.arange(len(rows), dtype=np.uint32)
+        gain, _ = fit_head(layout, statistics, everyone, self.task.weight[rows], penalty, make_room(layout), head)
+        return head, gain
+
+    def apply(self, rows: Rows, labels: NDArray[np.int64], scores: Array) -> None:
+        """Add scores to some examples, and bring their statistics up to date (Alg. 1, line 4)."""
+        head = np.zeros(pad(self.n_labels))
+        head[labels] = scores
+        first, last = int(labels[0]), int(labels[-1]) + 1
+        self.threads.add_scores(self.scores, rows, head, first, last)
+        if self.twin is None:
+            self.write(rows)
+        else:
+            self.threads.update(self.truth, self.scores, rows, self.statistics, first, last)
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""

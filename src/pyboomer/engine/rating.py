@@ -256,18 +256,18 @@ def add_example(rating: Rating, statistics: Array, n: int, weight: float, sums: 
 
 
 @sum_examples.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, compile=kernel)
-def _sum_rows(rating: Any, statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:  # noqa: ARG001
+def _sum_rows(rating: Any, statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:
     sum_rows(statistics, 0, rows, weights, sums)
 
 
 @add_example.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, error_model="numpy")
-def _add_row(rating: Any, statistics: Array, n: int, weight: float, sums: Array) -> None:  # noqa: ARG001
+def _add_row(rating: Any, statistics: Array, n: int, weight: float, sums: Array) -> None:
     for s in range(0, sums.shape[0], LANES):
         store(sums, s, load(sums, s) + weight * load(statistics, n * sums.shape[0] + s))
 
 
 @sum_examples.of(OneLabel, compile=kernel)
-def _sum_pairs(rating: OneLabel, pairs: Array, rows: Rows, weights: Array, sums: Array) -> None:  # noqa: ARG001
+def _sum_pairs(rating: OneLabel, pairs: Array, rows: Rows, weights: Array, sums: Array) -> None:
     g, h = 0.0, 0.0
     for r in range(rows.shape[0]):
         n = rows[r]
@@ -277,7 +277,7 @@ def _sum_pairs(rating: OneLabel, pairs: Array, rows: Rows, weights: Array, sums:
 
 
 @add_example.of(OneLabel)
-def _add_pair(rating: OneLabel, pairs: Array, n: int, weight: float, sums: Array) -> None:  # noqa: ARG001
+def _add_pair(rating: OneLabel, pairs: Array, n: int, weight: float, sums: Array) -> None:
     sums[0] += weight * pairs[n, 0]
     sums[1] += weight * pairs[n, 1]
 
@@ -328,7 +328,7 @@ def _rate_all(
     restart: bool,
     totals: Array,
     total_weight: float,
-    rates: Rates,  # noqa: ARG001
+    rates: Rates,
 ) -> None:
     if _may_degenerate(rating.penalty.l2, totals):
         _rate_labels(False, True, rating, swept, restart, totals, rates)
@@ -343,7 +343,7 @@ def _rate_best(
     restart: bool,
     totals: Array,
     total_weight: float,
-    rates: Rates,  # noqa: ARG001
+    rates: Rates,
 ) -> None:
     if _may_degenerate(rating.penalty.l2, totals):
         _rate_labels(True, True, rating, swept, restart, totals, rates)
@@ -414,7 +414,7 @@ def _rate_labels(
 
 
 @finish_rates.of(BoundOfLabels, error_model="numpy")
-def _turn_into_bounds(rating: BoundOfLabels, n_runs: int, total_weight: float, rates: Rates) -> None:  # noqa: ARG001
+def _turn_into_bounds(rating: BoundOfLabels, n_runs: int, total_weight: float, rates: Rates) -> None:
     """From q to twice the bound of the gain."""
     for run in range(n_runs):
         rates.inside[run] = 2 * bound_from_q(rates.inside[run], rates.weight[run])
@@ -433,7 +433,7 @@ def _rate_one(
     restart: bool,
     totals: Array,
     total_weight: float,
-    rates: Rates,  # noqa: ARG001
+    rates: Rates,
 ) -> None:
     pairs, weights, inside, outside = swept.statistics, swept.weights, rates.inside, rates.outside
     g, h, w = 0.0, 0.0, 0.0

@@ -79,7 +79,7 @@ def resize(layout: Layout, n_labels: int) -> Layout:
 
 
 @resize.of(Diagonal)
-def _resize_diagonal(layout: Diagonal, n_labels: int) -> Diagonal:  # noqa: ARG001
+def _resize_diagonal(layout: Diagonal, n_labels: int) -> Diagonal:
     return Diagonal(n_labels)
 
 
@@ -89,7 +89,7 @@ def _resize_outer(layout: Outer, n_labels: int) -> Outer:
 
 
 @resize.of(Dense)
-def _resize_dense(layout: Dense, n_labels: int) -> Dense:  # noqa: ARG001
+def _resize_dense(layout: Dense, n_labels: int) -> Dense:
     return Dense(n_labels)
 
 

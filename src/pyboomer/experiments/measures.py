@@ -1,6 +1,6 @@
-"""A measure of single examples: one number for how well each example's labels are predicted.
+"""A measure gives one number for each example: how well its labels are predicted.
 
-The means over examples are the metrics of `pyboomer.metrics`; a bootstrap needs the numbers one by one.
+The means over examples are metrics, those of `pyboomer.metrics`; a bootstrap needs the numbers one by one.
 """
 
 from __future__ import annotations

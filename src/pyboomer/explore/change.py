@@ -18,8 +18,9 @@ from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.categories import encode, find_fill
 from pyboomer.explore.outcome import Decide
 from pyboomer.predicting.scores import add_scores
-from pyboomer.rules.ensemble import Category, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE, EQUAL
+from pyboomer.rules.schema import Category
 from pyboomer.rules.text import format_threshold
 
 Vector = NDArray[np.uint8]

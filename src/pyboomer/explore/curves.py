@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
-from pyboomer.explore.measure import is_classifier, make_measure, read_judged
-from pyboomer.rules.ensemble import import_pandas
+from pyboomer.explore.judging import is_classifier, make_judge, read_judged
+from pyboomer.rules.frames import import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -97,7 +97,7 @@ def training_curve(
     values: dict[str, Mapping[str, Array]] = {}
     for name, data in {TRAIN: (X, y)}.items() if X_test is None else {TRAIN: (X, y), TEST: (X_test, y_test)}.items():
         examples = read_judged(model, *data)
-        judges = [make_measure(model, measure, examples) for measure in chosen]
+        judges = [make_judge(model, measure, examples) for measure in chosen]
         if len({judge.name for judge in judges}) < len(judges):
             raise ValueError(f"measures must differ, got {', '.join(judge.name for judge in judges)}")
         # the examples are read already: those that do not count are left out

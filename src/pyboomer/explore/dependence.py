@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
-from pyboomer.rules.ensemble import RuleEnsemble, import_pandas
+from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.frames import import_pandas
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

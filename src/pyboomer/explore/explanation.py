@@ -18,7 +18,9 @@ from pyboomer.explore.change import Change, find_change, list_demands, read_rows
 from pyboomer.explore.outcome import describe_outcome, name_classes
 from pyboomer.explore.runnerup import RunnerUp, find_runner_up
 from pyboomer.predicting.scores import find_covered
-from pyboomer.rules.ensemble import Rule, RuleEnsemble, import_pandas
+from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.frames import import_pandas
+from pyboomer.rules.rule import Rule
 from pyboomer.rules.text import (
     describe_head,
     format_count,

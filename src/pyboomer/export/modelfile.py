@@ -63,7 +63,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "format": FORMAT,
         "version": VERSION,
         "kind": "regressor" if is_regressor else "classifier",
-        "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.table)}
+        "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.parameter_table)}
         | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
         "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values()},
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
@@ -185,7 +185,7 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
     parameters = content["parameters"]
     if not isinstance(parameters, dict):
         raise ValueError("damaged model: 'parameters' must be names with values")
-    for name in parameters.keys() - {*_list_parameters(estimator.table), "scoring"}:
+    for name in parameters.keys() - {*_list_parameters(estimator.parameter_table), "scoring"}:
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
     # a parameter that is new since the file was written has its default, which is what the model was learned with
     model = estimator(loss=_read_loss(content["loss"], loss), **parameters)
@@ -242,8 +242,8 @@ def _check_rules(rules: RuleEnsemble) -> None:
         raise ValueError("damaged model: it has no rules, no labels or no features")
     if len(set(rules.label_names)) < len(rules.label_names):
         raise ValueError("damaged model: label_names must be distinct")
-    for feature, values in rules.categories.items():
-        if feature not in rules.ordinal and not _are_sorted(values):
+    for feature, values in rules.schema.nominal.items():
+        if not _are_sorted(values):
             raise ValueError(f"damaged model: categories[{feature}] must be all text or all numbers, and ascend")
 
 

@@ -62,7 +62,7 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
     """
     rules, decision = model.rules_, model._find_decision()
     rule = decision.translate(RULES, (example_wise_logistic,))
-    text = {f for f, values in rules.categories.items() if any(isinstance(value, str) for value in values)}
+    text = set(rules.schema.with_text)
     nodes = Nodes(INNER, [])
     inputs, table = _add_inputs(nodes, rules, text)
     scores = _add_scores(nodes, rules, text, table)

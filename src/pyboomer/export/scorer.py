@@ -13,8 +13,9 @@ import pyboomer
 from pyboomer.losses import example_wise_logistic
 from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.decoding import CERTAIN
-from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.precision import TIE
+from pyboomer.rules.rule import Condition, Rule
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator

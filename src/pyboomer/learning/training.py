@@ -6,34 +6,31 @@ Between two chunks, held-out examples are evaluated, progress is shown, callback
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array
-from pyboomer.columns.binning import bin_columns, count_bins, separate_bins
-from pyboomer.columns.features import Columns, sort_columns
-from pyboomer.columns.rounding import round_thresholds
-from pyboomer.data.examples import Examples
-from pyboomer.data.tables import Table, find_features
-from pyboomer.engine.booster import COMPILED, Booster, Steps
-from pyboomer.engine.boosting import needs_compiling
-from pyboomer.engine.sampling import NO_STRATA, count_examples, count_features, count_labels
-from pyboomer.engine.threads import spread_steps
+from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.binned import bin_columns, count_bins
+from pyboomer.columns.gaps import round_thresholds
+from pyboomer.columns.sorted import sort_columns
+from pyboomer.columns.sparse import sort_stored
+from pyboomer.engine.cpu.boosting import needs_compiling
+from pyboomer.engine.cpu.learners import make_engine
+from pyboomer.engine.promise import Chunk, Engine, Settings, Task
+from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
-from pyboomer.losses import Loss, find_loss
+from pyboomer.losses import BUILT_IN
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
-
-if TYPE_CHECKING:
-    from pyboomer.estimator import RuleEstimator
-
+from pyboomer.rules.operators import ABOVE
+from pyboomer.rules.schema import Schema
 
 COMPILING = "Compiling the learner, once; this takes up to a minute ..."
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
@@ -59,6 +56,20 @@ class Watch:
     begin: float = field(default_factory=time.perf_counter)
 
 
+class Lesson(NamedTuple):
+    """What rules are learned from: examples as losses take them, and what features and labels are called."""
+
+    matrix: Matrix
+    Y: NDArray[Any]  # (N, K): -1 and +1 (int8), or targets (float64)
+    weight: Array  # (N,)
+    label_weight: Array | None  # (N, K); None if all labels are known and have weight 1
+    schema: Schema
+    label_names: tuple[str, ...]
+    strata: Strata = NO_STRATA
+    fixed_features: NDArray[np.int64] = NOTHING
+    scale: float = 1.0  # the unit in which targets are learned: a power of 2, so that no digit depends on it
+
+
 class Trained(NamedTuple):
     """What was learned: the rules, their mean loss on the examples they were learned from, and what went wrong."""
 
@@ -68,98 +79,89 @@ class Trained(NamedTuple):
 
 
 def train(
-    model: "RuleEstimator",
-    table: Table,
-    names: tuple[str, ...],
-    examples: Examples,
-    n_rules: int,
-    seed: int,
+    lesson: Lesson,
+    settings: Settings,
     watch: Watch,
     past: RuleEnsemble | None = None,
     validation: Validation | None = None,
 ) -> Trained:
-    """Learn up to `n_rules` rules about the labels `names`; `past` are those there are already."""
-    matrix = examples.matrix
-    n_bins = count_bins(model.max_bins, model._search(), matrix)
-    n_threads = 1 if n_bins is None else effective_n_jobs(model.n_jobs)
-    bins = None if n_bins is None else bin_columns(matrix, table.nominal, table.names, n_bins, n_threads)
-    columns = sort_columns(matrix, table.nominal) if bins is None else bins.columns
-    scale = model._find_scale(examples.Y)
-    fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, table.names))
-    pool = ThreadPoolExecutor(n_threads)
-    steps = spread_steps(pool, n_threads) if n_threads > 1 else COMPILED
-    booster = _make_booster(model, columns, fixed, examples, scale, past, seed, steps)
+    """Learn as many rules as the settings say; `past` are those there are already."""
+    matrix, scale = lesson.matrix, lesson.scale
+    columns, edges = _prepare_columns(lesson, settings)
+
+    def replay(scores: Array) -> None:
+        assert past is not None
+        add_scores(_scale_heads(past, 1 / scale), matrix, scores)
+
+    Y = lesson.Y if scale == 1 else lesson.Y / scale
+    task = Task(columns, Y, lesson.weight, lesson.label_weight, lesson.strata, lesson.fixed_features)
+    engine = make_engine(task, settings, *(() if past is None else (replay, len(past))))
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
-        rules = booster.take_rules(table.names, names, table.nominal)
-        rules = rules if bins is None else separate_bins(rules, bins)
-        learned.append(_scale_heads(_name_levels(rules, table), scale))
+        learned.append(_collect_rules(engine.take_rules(), lesson, edges))
         return learned[-1]
 
     def compute_loss() -> float:
-        return booster.training_loss() * scale**2
+        return engine.training_loss() * scale**2
 
     failure = None
-    if isinstance(model.loss, Loss):
+    if settings.loss not in BUILT_IN.values():
         compute_loss()  # a loss of the user's own may be at fault: better now than when all is learned
-    with pool:
-        try:
-            _learn(booster, n_rules, take_rules, compute_loss, validation, watch)
-        except KeyboardInterrupt:
-            watch.interrupt.pending = True
-        except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
-            failure = error
-    if booster.chunks:
+    try:
+        _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch)
+    except KeyboardInterrupt:
+        watch.interrupt.pending = True
+    except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
+        failure = error
+    finally:
+        engine.close()
+    if sum(map(len, learned)) < engine.n_rules:
         take_rules()
     rules = round_thresholds(join_rules(learned), columns, matrix)
     return Trained(rules, compute_loss(), failure)
 
 
-def _make_booster(
-    model: "RuleEstimator",
-    columns: Columns,
-    fixed: NDArray[np.int64],
-    examples: Examples,
-    scale: float,
-    past: RuleEnsemble | None,
-    seed: int,
-    steps: Steps,
-) -> Booster:
-    def replay(scores: Array) -> None:
-        assert past is not None
-        add_scores(_scale_heads(past, 1 / scale), examples.matrix, scores)
+def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Array, ...] | None]:
+    """The columns, and the values that separate their bins if they have any."""
+    schema, matrix = lesson.schema, lesson.matrix
+    n_bins = count_bins(settings.max_bins, settings.search, matrix)
+    if n_bins is not None:
+        return bin_columns(matrix, schema.nominal, schema.names, n_bins, effective_n_jobs(settings.n_jobs))
+    return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
 
-    Y = model._sign(examples.Y)
-    put_back = model.sampling == "with-replacement" or not model.bootstrap
-    return Booster(
-        columns,
-        Y if scale == 1 else Y / scale,
-        examples.weight,
-        label_weight=examples.label_weight,
-        replay=None if past is None else replay,
-        n_rules=0 if past is None else len(past),
-        default_l2=model._default_l2(),
-        loss=find_loss(model.loss),
-        head=model.head,
-        search=model._search(),
-        learning_rate=model.learning_rate,
-        l1=model.l1,
-        l2=model.l2,
-        n_samples=count_examples(model.max_samples, len(Y), put_back) if model.bootstrap else 0,
-        strata=NO_STRATA if put_back else model._find_strata(examples.Y),
-        n_drawn_labels=count_labels(model.max_labels, Y.shape[1]),
-        n_drawn_features=count_features(model.max_features, model.n_features_in_ - len(fixed)),
-        fixed_features=fixed,
-        max_conditions=model.max_conditions,
-        min_coverage=model.min_coverage if model.min_coverage > 1 else 0.0,  # weights may add up to less than 1
-        seed=seed,
-        steps=steps,
+
+def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, ...] | None) -> RuleEnsemble:
+    """The rules of an engine in the words of the lesson: its thresholds, levels and units."""
+
+    def join(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(chunk, name) for chunk in chunks])
+
+    features, operators, values = join("conditions").T
+    features, operators, values = features.astype(np.int32), operators.astype(np.int8), values.copy()
+    if edges is not None:  # thresholds between bins become the values that separate them
+        for c in np.flatnonzero(operators <= ABOVE):
+            values[c] = edges[features[c]][int(values[c])]
+    if lesson.schema.ordinal:  # a threshold names the last level that is not above it
+        on_levels = np.isin(features, lesson.schema.ordinal)
+        values[on_levels] = np.floor(values[on_levels])
+    return RuleEnsemble(
+        condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
+        condition_features=features,
+        condition_operators=operators,
+        condition_values=values,
+        head_offsets=np.append(0, np.cumsum(join("n_scores"))),
+        head_labels=join("labels"),
+        head_scores=join("scores") * lesson.scale,
+        coverage=join("coverage"),
+        gain=join("gain") * lesson.scale**2,
+        schema=lesson.schema,
+        label_names=lesson.label_names,
     )
 
 
 def _learn(
-    booster: Booster,
+    engine: Engine,
     n_rules: int,
     take_rules: Callable[[], RuleEnsemble],
     compute_loss: Callable[[], float],
@@ -167,28 +169,32 @@ def _learn(
     watch: Watch,
 ) -> None:
     n_rules = int(n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
-    size, begin = 1, booster.n_rules
+    size, begin = 1, engine.n_rules
     with _show_progress(watch.verbose, n_rules, begin) as bar:
         while not watch.interrupt.pending:
-            if validation is not None and booster.chunks and validation.is_due(booster.n_rules, n_rules):
+            if (
+                validation is not None
+                and validation.n_rules < engine.n_rules
+                and validation.is_due(engine.n_rules, n_rules)
+            ):
                 validation.add(take_rules())
                 if bar is not None:
                     bar.set_postfix_str(f"validation score {validation.curve[-1].score:.4g}", refresh=False)
             if watch.callbacks:
                 score = None if validation is None else validation.curve[-1].score
-                progress = Progress(booster.n_rules, time.perf_counter() - watch.begin, compute_loss(), score)
+                progress = Progress(engine.n_rules, time.perf_counter() - watch.begin, compute_loss(), score)
                 answers = [callback(progress) for callback in watch.callbacks]
                 if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
                     break
-            if booster.n_rules >= n_rules or (validation is not None and validation.is_enough(booster.n_rules)):
+            if engine.n_rules >= n_rules or (validation is not None and validation.is_enough(engine.n_rules)):
                 break
             start = time.perf_counter()
-            count = min(size, n_rules - booster.n_rules)
+            count = min(size, n_rules - engine.n_rules)
             if validation is not None:
-                count = min(count, validation.count_until_due(booster.n_rules))
-            booster.learn(count)
+                count = min(count, validation.count_until_due(engine.n_rules))
+            engine.learn(count)
             if bar is not None:
-                if booster.n_rules == begin + count:
+                if engine.n_rules == begin + count:
                     bar.unpause()  # the first rule may have had to be compiled: that tells nothing about the others
                 bar.update(count)
             if not watch.callbacks:
@@ -206,15 +212,6 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
     if needs_compiling():
         tqdm.write(COMPILING, file=sys.stderr)
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
-
-
-def _name_levels(rules: RuleEnsemble, table: Table) -> RuleEnsemble:
-    """The conditions on ordinal features name the last level that is not above the threshold."""
-    if not table.ordinal:
-        return rules
-    on_levels = np.isin(rules.condition_features, table.ordinal)
-    values = np.where(on_levels, np.floor(rules.condition_values), rules.condition_values)
-    return replace(rules, condition_values=values, categories=table.categories, ordinal=table.ordinal)
 
 
 def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:

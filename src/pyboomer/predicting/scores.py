@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
-from pyboomer.columns.features import Columns, cover_rows, store_columns
-from pyboomer.compiling.kernel import kernel
+from pyboomer.columns.sparse import SparseColumns, cover_rows, store_columns
+from pyboomer.compiling.kernel import entry, inner, kernel
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, equal, load, splat
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
@@ -37,7 +36,7 @@ class FlatRules(NamedTuple):
     head_scores: Array
 
 
-@kernel
+@inner
 def _find_present(block: Array, feature: int) -> np.uint64:
     """Which of the 64 examples of a block have a value: a bit for each."""
     present = np.uint64(0)
@@ -47,7 +46,7 @@ def _find_present(block: Array, feature: int) -> np.uint64:
     return present
 
 
-@kernel
+@inner
 def _meet(block: Array, feature: int, operator: int, value: float, present: np.uint64) -> np.uint64:
     """Which of the 64 examples of a block meet a condition: a bit for each. A missing value meets none."""
     limit = splat(value)
@@ -63,7 +62,7 @@ def _meet(block: Array, feature: int, operator: int, value: float, present: np.u
     return (met ^ negated) & present
 
 
-@kernel
+@inner
 def _score_block(block: Array, present: NDArray[np.uint64], n_rows: int, rules: FlatRules, scores: Array) -> None:
     """Add the scores of up to 64 examples; `block` holds a row per feature, a column per example."""
     everyone = ~np.uint64(0) >> np.uint64(BLOCK - n_rows)
@@ -80,7 +79,7 @@ def _score_block(block: Array, present: NDArray[np.uint64], n_rows: int, rules: 
             _add_head(rules, t, scores[n])
 
 
-@kernel(forceinline=True)
+@inner(forceinline=True)
 def _add_head(rules: FlatRules, t: int, scores: Array) -> None:
     """Add the head of a rule to the scores of an example."""
     start = rules.head_offsets[t]
@@ -93,7 +92,7 @@ def _add_head(rules: FlatRules, t: int, scores: Array) -> None:
             scores[rules.head_labels[h]] += rules.head_scores[h]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def _score_dense(X: Array, features: NDArray[np.int64], rules: FlatRules, scores: Array) -> None:
     """Add the scores of the rows of a dense X, of which some features are used, 64 rows at a time."""
     block = np.zeros((features.shape[0], BLOCK))
@@ -108,8 +107,8 @@ def _score_dense(X: Array, features: NDArray[np.int64], rules: FlatRules, scores
         _score_block(block, present, n_rows, rules, scores[start : start + n_rows])
 
 
-@njit(cache=True, nogil=True)
-def _score_sparse(columns: Columns, rules: FlatRules, scores: Array) -> None:
+@entry
+def _score_sparse(columns: SparseColumns, rules: FlatRules, scores: Array) -> None:
     """Add the scores of the rows of a sparse X, rule by rule; only the values that are stored are looked at."""
     rows, met = np.empty(scores.shape[0], dtype=np.uint32), np.empty(scores.shape[0], dtype=np.uint32)
     offsets = rules.condition_offsets
@@ -157,7 +156,7 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
     mentioned[rules.condition_features] = True
     used = np.flatnonzero(mentioned)
     features = (np.cumsum(mentioned) - 1)[rules.condition_features].astype(np.int32)
-    categories = {i: rules.categories[f] for i, f in enumerate(used.tolist()) if f in rules.categories}
+    categories = rules.schema.pick_categories(used.tolist())
     operators, thresholds = rules.condition_operators, rules.condition_values
     offsets, order = np.zeros(len(rules) + 1, dtype=np.int64), np.empty(len(features), dtype=np.int64)
     _order_conditions(rules.condition_offsets, features, operators, thresholds, offsets, order)

@@ -1,153 +1,37 @@
-"""A rule is a body, the conjunction of conditions an example must meet, and a head, the scores it then adds to labels.
+"""An ensemble is the rules of a model, in the order they were learned.
 
-`Condition` and `Rule` are for people: small values that can be printed and called. `RuleEnsemble` holds the rules of a
-model in a few flat arrays, which compiled code reads and writes, and hands them out as `Rule` values on demand.
+It holds them in a few flat arrays, which compiled code reads and writes, and hands them out as `Rule` values on demand.
 """
 
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from pyboomer.rules.layout import (
+from pyboomer.rules.frames import frame_rules
+from pyboomer.rules.names import find_all, plain_names
+from pyboomer.rules.operators import EQUAL, OPERATORS
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Categories, Schema
+from pyboomer.rules.storage import (
     DTYPES,
+    KEYS,
     OPTIONAL,
     PER_CONDITION,
     PER_RULE,
     PER_SCORE,
-    Category,
     any_in_rule,
-    check_layout,
+    check_arrays,
     check_list,
     check_nominal,
     frozen_array,
     gather,
-    plain_categories,
-    plain_names,
 )
-from pyboomer.rules.names import find_all
-from pyboomer.rules.operators import EQUAL, OPERATORS
-from pyboomer.rules.text import (
-    SHOWN_RULES,
-    describe_body,
-    describe_head,
-    format_count,
-    format_threshold,
-    render_rules,
-    tabulate,
-)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
-
-    `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
-    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
-    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them.
-    """
-
-    feature: int
-    operator: str
-    value: Category
-    name: str
-    digits: int = field(default=0, compare=False)
-    levels: tuple[str, ...] = field(default=(), compare=False)
-
-    def __post_init__(self) -> None:
-        if self.operator not in OPERATORS:
-            raise ValueError(f"operator must be one of {', '.join(OPERATORS)}, got {self.operator!r}")
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.operator} {self.value_text()}"
-
-    def value_text(self) -> str:
-        """The category or level, or the threshold with as many digits as matter."""
-        if self.levels:
-            return self.levels[int(self.value)]
-        if isinstance(self.value, str) or self.is_nominal:
-            return str(self.value)
-        return format_threshold(float(self.value), self.digits)
-
-    @property
-    def is_nominal(self) -> bool:
-        """Whether the condition tests a nominal feature."""
-        return OPERATORS.index(self.operator) >= EQUAL
-
-    def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
-
-        A missing value (NaN, None) meets no condition, whichever its operator; nor does what is no level.
-        """
-        if self.levels:
-            positions = {level: float(position) for position, level in enumerate(self.levels)}
-            given = np.asarray(values, dtype=object)
-            values = np.array([positions.get(value, np.nan) for value in given.ravel()]).reshape(given.shape)
-        if not self.is_nominal:
-            numbers = np.asarray(values, dtype=np.float64)
-            threshold = float(self.value)
-            return np.asarray(numbers <= threshold if self.operator == "<=" else numbers > threshold)
-        given = np.asarray(values, dtype=object)
-        wanted = self.operator == "=="
-        met = [not is_missing(value) and (value == self.value) == wanted for value in given.ravel()]
-        return np.array(met, dtype=np.bool_).reshape(given.shape)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule as people read it: `IF at1 <= 0.3 AND at7 > 1.2 THEN beach +0.8, urban -0.4`.
-
-    `body` has all conditions in the order they were learned; if it is empty, the rule covers every example. The head
-    adds `scores` to `labels` (indices, ascending), whose names are `label_names`. `coverage` is the number (sum of
-    weights) of the training examples covered, `gain` the gain of the head on the training data.
-    """
-
-    body: tuple[Condition, ...]
-    labels: tuple[int, ...]
-    scores: tuple[float, ...]
-    label_names: tuple[str, ...]
-    coverage: float = 0.0
-    gain: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not len(self.labels) == len(self.scores) == len(self.label_names):
-            raise ValueError("labels, scores and label_names must have the same length")
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    @property
-    def head(self) -> dict[str, float]:
-        """The score of each label in the head, by the label's name."""
-        return dict(zip(self.label_names, self.scores, strict=True))
-
-    @classmethod
-    def parse(cls, text: str) -> "Rule":
-        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`."""
-        from pyboomer.rules.parsing import parse_rule  # which imports this module
-
-        return parse_rule(text)
-
-    def body_text(self) -> str:
-        """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`."""
-        return describe_body(self.body)
-
-    def head_text(self, max_labels: int | None = 8) -> str:
-        """Describe the head: `beach +0.8, urban -0.4`; scores of zero are left out.
-
-        A head with more than `max_labels` labels shows only (up to) five, those with the largest absolute scores
-        first, and the number of the others; None shows all.
-        """
-        return describe_head(self.label_names, self.scores, max_labels)
-
-    def to_text(self, max_labels: int | None = 8) -> str:
-        """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`."""
-        head = self.head_text(max_labels)
-        return f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}"
+from pyboomer.rules.text import SHOWN_RULES, format_count, render_rules, tabulate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,17 +52,15 @@ class RuleEnsemble:
     condition_features, condition_operators : int32 and int8 arrays
         Index of the feature that each condition tests, and position of its operator in `OPERATORS`.
     condition_values : float64 array
-        Its threshold, or the code of its category: a position in `categories[feature]`.
+        Its threshold, or the code of its category: a position in `schema.categories[feature]`.
     head_labels, head_scores : int32 and float64 arrays
         Index of the label that each score is for, ascending within a rule, and the score.
     coverage, gain : float64 arrays of length T
         See `Rule`.
-    feature_names, label_names : tuple of str
-        Names of all features and labels of the data.
-    categories : mapping from int to tuple, optional
-        The categories of each nominal feature, by its index, and the levels of each ordinal one, in their order.
-    ordinal : tuple of int, optional
-        The ordinal features: positions of levels are compared with thresholds.
+    schema : Schema
+        The features of the data; `feature_names`, `categories` and `ordinal` are its own.
+    label_names : tuple of str
+        Names of all labels of the data.
     condition_digits : int8 array, optional
         How many significant digits of a threshold are printed; 0 for all of them.
     """
@@ -192,35 +74,49 @@ class RuleEnsemble:
     head_scores: NDArray[np.float64]
     coverage: NDArray[np.float64]
     gain: NDArray[np.float64]
-    feature_names: tuple[str, ...]
+    schema: Schema
     label_names: tuple[str, ...]
-    categories: Mapping[int, tuple[Category, ...]] = field(default_factory=dict)
     condition_digits: NDArray[np.int8] = None  # type: ignore[assignment]
-    ordinal: tuple[int, ...] = ()
     order: NDArray[np.int64] = field(init=False)
     share: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.condition_digits is None:
             object.__setattr__(self, "condition_digits", np.zeros(len(self.condition_features), dtype=np.int8))
-        frozen: dict[str, Any] = {name: frozen_array(name, getattr(self, name)) for name in DTYPES}
-        for name in ("feature_names", "label_names"):
-            frozen[name] = plain_names(name, getattr(self, name))
-        frozen["categories"] = plain_categories(self.categories, len(frozen["feature_names"]))
-        frozen["ordinal"] = tuple(sorted(map(int, self.ordinal)))
-        for name, value in frozen.items():
-            object.__setattr__(self, name, value)  # the only way to set a field of a frozen dataclass
-        check_layout(self)
+        frozen = {name: frozen_array(name, getattr(self, name)) for name in DTYPES}
+        # the only way to set the fields of a frozen dataclass
+        self.__dict__.update(frozen, label_names=plain_names("label_names", self.label_names))
+        check_arrays(self)
         check_nominal(self)
-        with np.errstate(over="ignore"):  # gains of a file may be anything
-            total = float(self.gain.sum())
-            share = self.gain / total if 0 < total < np.inf else np.zeros(len(self))
-        self._remember(np.arange(len(self)), share if np.isfinite(share).all() else np.zeros(len(self)))
+        self._remember(np.arange(len(self)), _find_shares(self.gain))
 
     def _remember(self, order: NDArray[np.int64], share: NDArray[np.float64]) -> None:
         for name, values in ("order", order), ("share", share):
             values.flags.writeable = False
-            object.__setattr__(self, name, values)
+            self.__dict__[name] = values
+
+    def _derive(self, **arrays: NDArray[Any]) -> "RuleEnsemble":
+        """Rules in other arrays, which come from those of sound ensembles: nothing is copied or checked again."""
+        rules = object.__new__(type(self))
+        for array in arrays.values():
+            array.flags.writeable = False
+        rules.__dict__.update(self.__dict__ | arrays)
+        return rules
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of all features."""
+        return self.schema.names
+
+    @property
+    def categories(self) -> Categories:
+        """The categories of each nominal feature, by its index, and the levels of each ordinal one, in their order."""
+        return self.schema.categories
+
+    @property
+    def ordinal(self) -> tuple[int, ...]:
+        """The ordinal features."""
+        return self.schema.ordinal
 
     def __len__(self) -> int:
         return len(self.coverage)
@@ -245,21 +141,16 @@ class RuleEnsemble:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RuleEnsemble):
             return NotImplemented
-        # Lists of categories are compared as text: Python holds 1, 1.0 and True to be equal.
         said = [name for name in DTYPES if name != "condition_digits"]  # how they are printed makes no difference
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in said) and (
-            self.feature_names == other.feature_names
-            and self.label_names == other.label_names
-            and repr(self.categories) == repr(other.categories)
-            and self.ordinal == other.ordinal
+            self.schema == other.schema and self.label_names == other.label_names
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Arrays forget when pickled that they are read-only, and a mapping proxy cannot be pickled: construct anew.
+        # Arrays forget when pickled that they are read-only: construct anew.
         # Fields go by name, so that a later version may have more.
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        origin = self.order, self.share
-        return partial(type(self), **values | {"categories": dict(self.categories)}), (), origin
+        return partial(type(self), **values), (), (self.order, self.share)
 
     def __setstate__(self, origin: tuple[NDArray[np.int64], NDArray[np.float64]]) -> None:
         self._remember(*origin)
@@ -288,19 +179,7 @@ class RuleEnsemble:
         `coverage`, `gain`, `share` (of all gain) and `order`, the number of the rule, which is also the index. The
         scores themselves are in `head_matrix`.
         """
-        pd = import_pandas("to_frame")
-        rules = list(self)
-        columns = {
-            "body": [rule.body_text() for rule in rules],
-            "head": [rule.head_text() for rule in rules],
-            "n_conditions": np.diff(self.condition_offsets),
-            "n_labels": np.array([np.count_nonzero(rule.scores) for rule in rules], dtype=np.int64),
-            "coverage": self.coverage.copy(),
-            "gain": self.gain.copy(),
-            "share": self.share.copy(),
-            "order": self.order.copy(),
-        }
-        return pd.DataFrame(columns, index=pd.Index(self.order.copy(), name="rule"))
+        return frame_rules(self)
 
     def mentioning(self, *, feature: Any = None, label: Any = None) -> "RuleEnsemble":
         """The rules with a condition on a feature, and with a score (other than zero) for a label.
@@ -309,7 +188,7 @@ class RuleEnsemble:
         """
         wanted = np.ones(len(self), dtype=bool)
         if feature is not None:
-            tested = np.isin(self.condition_features, find_all("feature", feature, self.feature_names))
+            tested = np.isin(self.condition_features, self.schema.find_all(feature))
             wanted &= any_in_rule(self.condition_offsets, tested)
         if label is not None:
             scored = np.isin(self.head_labels, find_all("label", label, self.label_names)) & (self.head_scores != 0)
@@ -318,9 +197,11 @@ class RuleEnsemble:
 
     def with_digits(self, digits: NDArray[np.int8]) -> "RuleEnsemble":
         """The same rules, with other `condition_digits`: all else has been checked before, and is shared."""
-        rules = object.__new__(type(self))
-        rules.__dict__.update(self.__dict__ | {"condition_digits": frozen_array("condition_digits", digits)})
-        return rules
+        return self._derive(condition_digits=frozen_array("condition_digits", digits))
+
+    def renumber(self) -> "RuleEnsemble":
+        """The same rules, numbered from 0 and with shares of their own gain, wherever they came from."""
+        return self._derive(order=np.arange(len(self)), share=_find_shares(self.gain))
 
     def by_gain(self) -> "RuleEnsemble":
         """The rules in the order of their gain, the largest first."""
@@ -351,12 +232,11 @@ class RuleEnsemble:
         """
         if not isinstance(data, Mapping):
             raise ValueError(f"rules must be a dict, got {type(data).__name__}")
-        expected = [f.name for f in fields(cls) if f.init]
-        if missing := [name for name in expected if name not in data and name not in OPTIONAL]:
+        if missing := [name for name in KEYS if name not in data and name not in OPTIONAL]:
             raise ValueError(f"rules lack {', '.join(missing)}")
-        if unknown := [key for key in data if key not in expected]:
+        if unknown := [key for key in data if key not in KEYS]:
             raise ValueError(f"rules have unknown keys: {reprlib.repr(unknown)}")
-        for name in (name for name in expected if name != "categories" and name in data):
+        for name in (name for name in KEYS if name != "categories" and name in data):
             check_list(name, data[name], {int} if name == "ordinal" else {int, float} if name in DTYPES else {str})
         if not isinstance(data["categories"], Mapping):
             raise ValueError(f"categories must be a dict, got {type(data['categories']).__name__}")
@@ -365,22 +245,17 @@ class RuleEnsemble:
             if key not in features:
                 raise ValueError(f"categories must have indices of features as keys, got {reprlib.repr(key)}")
             check_list(f"categories[{key}]", values, {str, int, float, bool})
-        return cls(**{**data, "categories": {features[key]: values for key, values in data["categories"].items()}})
+        categories = {features[key]: values for key, values in data["categories"].items()}
+        schema = Schema(data["feature_names"], categories, data.get("ordinal", ()))
+        arrays = {name: data[name] for name in DTYPES if name in data}
+        return cls(**arrays, schema=schema, label_names=data["label_names"])
 
     @classmethod
-    def from_rules(
-        cls,
-        rules: Iterable[Rule],
-        feature_names: Sequence[str],
-        label_names: Sequence[str],
-        categories: Mapping[int, Sequence[Category]] | None = None,
-        ordinal: Sequence[int] = (),
-    ) -> Self:
+    def from_rules(cls, rules: Iterable[Rule], schema: Schema, label_names: Sequence[str]) -> Self:
         """Build an ensemble of single rules; features and labels are found by their index, not by their name."""
         rules = list(rules)
         conditions = [condition for rule in rules for condition in rule.body]
-        nominal = {feature: tuple(values) for feature, values in (categories or {}).items()}
-        codes = {(feature, value): code for feature, vs in nominal.items() for code, value in enumerate(vs)}
+        codes = {(feature, value): code for feature, vs in schema.categories.items() for code, value in enumerate(vs)}
         for condition in conditions:
             if condition.is_nominal and (condition.feature, condition.value) not in codes:
                 raise ValueError(f"{condition}: not one of the categories of feature {condition.feature}")
@@ -396,8 +271,7 @@ class RuleEnsemble:
             "gain": [rule.gain for rule in rules],
             "condition_digits": [c.digits for c in conditions],
         }
-        arrays |= {"feature_names": tuple(feature_names), "label_names": tuple(label_names)}
-        return cls(**arrays, categories=nominal, ordinal=tuple(ordinal))
+        return cls(**arrays, schema=schema, label_names=tuple(label_names))
 
     def _rule(self, t: int) -> Rule:
         conditions = slice(*self.condition_offsets[t : t + 2].tolist())
@@ -406,8 +280,8 @@ class RuleEnsemble:
         body = []
         for feature, code, value, digits in zip(*own, strict=True):
             shown = self.categories[feature][int(value)] if code >= EQUAL else value
-            levels = tuple(map(str, self.categories[feature])) if feature in self.ordinal else ()
-            body.append(Condition(feature, OPERATORS[code], shown, self.feature_names[feature], digits, levels))
+            name, levels = self.schema.names[feature], self.schema.get_levels(feature)
+            body.append(Condition(feature, OPERATORS[code], shown, name, digits, levels))
         labels = tuple(self.head_labels[head].tolist())
         names = tuple(self.label_names[label] for label in labels)
         scores = tuple(self.head_scores[head].tolist())
@@ -418,13 +292,12 @@ class RuleEnsemble:
         head_offsets, scores = gather(self.head_offsets, rules)
         positions = {PER_CONDITION: conditions, PER_SCORE: scores, PER_RULE: rules}
         taken = {name: getattr(self, name)[where] for names, where in positions.items() for name in names}
-        selected = replace(self, condition_offsets=condition_offsets, head_offsets=head_offsets, **taken)
-        selected._remember(self.order[rules], self.share[rules])
-        return selected
+        origin = {"order": self.order[rules], "share": self.share[rules]}
+        return self._derive(condition_offsets=condition_offsets, head_offsets=head_offsets, **taken, **origin)
 
 
 def join_rules(parts: Sequence[RuleEnsemble]) -> RuleEnsemble:
-    """One ensemble of the rules of several, which are about the same features, labels and categories."""
+    """One ensemble of the rules of several, which are about the same features and labels."""
     if len(parts) == 1:
         return parts[0]
     joined: dict[str, Any] = {
@@ -434,19 +307,12 @@ def join_rules(parts: Sequence[RuleEnsemble]) -> RuleEnsemble:
     for name in ("condition_offsets", "head_offsets"):
         lengths = np.concatenate([np.diff(getattr(part, name)) for part in parts])
         joined[name] = np.concatenate([[0], np.cumsum(lengths)])
-    return replace(parts[0], **joined)
+    return parts[0]._derive(**joined).renumber()
 
 
-def import_pandas(wanted_by: str) -> Any:
-    """Import pandas, or say how to get it."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(f"{wanted_by} needs pandas: pip install 'pyboomer[pandas]'") from error
-    return pandas
-
-
-def is_missing(value: Any) -> bool:
-    """Tell NaN, None and pandas' NA: all that is not equal to itself, and None."""
-    same = value == value
-    return value is None or not isinstance(same, bool | np.bool_) or not same
+def _find_shares(gain: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What part of all gain each rule has; 0 where that makes no sense: gains of a file may be anything."""
+    with np.errstate(over="ignore"):
+        total = float(gain.sum())
+        share = gain / total if 0 < total < np.inf else np.zeros(len(gain))
+    return share if np.isfinite(share).all() else np.zeros(len(gain))

@@ -1,10 +1,21 @@
 """A name is what people call a feature or a label by; where it is looked up, a number does as well."""
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+
+
+def plain_names(what: str, names: Iterable[Any]) -> tuple[str, ...]:
+    """Names as plain strings."""
+    names = tuple(names)
+    if set(map(type, names)) <= {str}:
+        return names
+    if strange := [value for value in names if not isinstance(value, str)]:
+        raise ValueError(f"{what} must be strings, got {reprlib.repr(strange[0])}")
+    return tuple(map(str, names))
 
 
 def find_name(what: str, name: str, names: Sequence[str], index: int = -1) -> int:

@@ -20,7 +20,8 @@ from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple
 
-from pyboomer.rules.ensemble import Category, Condition, Rule
+from pyboomer.rules.rule import Condition, Rule
+from pyboomer.rules.schema import Category
 
 KEYWORDS = ("IF", "AND", "THEN", "DEFAULT")
 FIRST_WORD = re.compile(r"\s*(IF|DEFAULT)(?!\S)")

@@ -1,7 +1,7 @@
 """The text of a rule is what people read of it: one line, a row of a table, in plain text or in HTML.
 
 Numbers are rounded. A threshold keeps the digits that it takes to divide the training examples just as the exact one
-does (see `rounding`), and at least `FEWEST_DIGITS`; scores have three. Names are untrusted: in HTML, all are escaped.
+does (see `digits`); scores have three. Names are untrusted: in HTML, all are escaped.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,9 +9,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyboomer.rules.ensemble import Condition, Rule, RuleEnsemble
+    from pyboomer.rules.ensemble import RuleEnsemble
+    from pyboomer.rules.rule import Condition, Rule
 
-FEWEST_DIGITS = 4  # of a threshold: fewer would tell too little about examples that are not those of the training
 SHOWN_RULES = 20
 FOR, AGAINST = "#0072B2", "#B34700"  # blue and vermilion: told apart by all eyes, and dark enough to be read
 

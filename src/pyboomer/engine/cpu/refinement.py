@@ -104,8 +104,8 @@ def _cover_sparse(
     columns: SparseColumns,
     body: Array,
     rows: Rows,
-    n_kept: int,  # noqa: ARG001
-    n_sampled: int,  # noqa: ARG001
+    n_kept: int,
+    n_sampled: int,
     scratch: Rows,
 ) -> np.int64:
     return cover_rows(columns, body, rows, scratch)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.columns.entries import keep
-from pyboomer.compiling.simd import make_zeros, pad
+from pyboomer.compiling.simd import make_zeros
 from pyboomer.engine.cpu.boosting import draw_rows, pack_pairs
 from pyboomer.engine.cpu.refinement import cover, refine_to_the_end
 from pyboomer.engine.heads import Penalty, make_room, solve_label
@@ -107,12 +107,4 @@ class LocalSteps:
 
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
         """Add scores to what is covered, and bring the statistics up to date."""
-        ledger = self.ledger
-        head = np.zeros(pad(ledger.n_labels))
-        head[labels] = scores
-        first, last = int(labels[0]), int(labels[-1]) + 1
-        ledger.threads.add_scores(ledger.scores, self.covered, head, first, last)
-        if ledger.twin is None:
-            ledger.write(self.covered)
-        else:
-            ledger.threads.update(ledger.truth, ledger.scores, self.covered, ledger.statistics, first, last)
+        self.ledger.apply(self.covered, labels, scores)

@@ -18,7 +18,7 @@ from pyboomer.columns.categories import encode
 from pyboomer.data.examples import read_examples
 from pyboomer.data.labels import Labels
 from pyboomer.data.targets import Targets
-from pyboomer.explore.measure import make_measure
+from pyboomer.explore.judging import make_judge
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding
 from pyboomer.losses import find_loss
@@ -36,7 +36,7 @@ CURVE_POINTS = 24
 N_BINS = 30
 MOST_CATEGORIES = 30  # bars of a nominal feature
 UNKNOWN = 2  # a truth that is neither 0 nor 1
-MEASURES = {
+METRIC_TITLES = {
     "labels": {"hamming_loss": "Hamming loss", "subset_zero_one_loss": "subset 0/1 loss"},
     "classes": {"subset_zero_one_loss": "wrong classes"},
 }
@@ -180,7 +180,7 @@ def _list_columns(rules: RuleEnsemble, shown: NDArray[np.int64], matrix: Matrix)
             yield by_column[:, feature]
             continue
         column = by_column[:, [i]].toarray()
-        own = {0: rules.categories[feature]} if feature in rules.categories else {}
+        own = rules.schema.pick_categories([feature])
         yield encode(column, own)[:, 0]
 
 
@@ -272,7 +272,7 @@ def _count_categories(column: Array, categories: tuple[Any, ...]) -> dict[str, A
 
 
 def _list_parameters(model: "RuleEstimator") -> Iterator[dict[str, Any]]:
-    for parameter in model.table:
+    for parameter in model.parameter_table:
         value = getattr(model, parameter.name)
         shown = find_loss(value).name if parameter.name == "loss" else _describe_value(value)
         changed = shown != _describe_value(parameter.default)
@@ -325,10 +325,10 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
     examples, decision = read_examples(data.matrix, truth, None), model._find_decision()
     names = {"loss": "mean loss"}
     if examples.are_complete().any() and len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
-        names |= MEASURES.get(find_kind(decision), {})
-    measures = [make_measure(model, name, examples) for name in names]
+        names |= METRIC_TITLES.get(find_kind(decision), {})
+    judges = [make_judge(model, name, examples) for name in names]
     stages = model._accumulate(model.rules_, examples.matrix, counts)
-    points = np.array([[measure.rate(scores) for measure in measures] for scores in stages])
+    points = np.array([[judge.rate(scores) for judge in judges] for scores in stages])
     for i, title in enumerate(names.values()):
         yield _curve(title, counts, points[:, i].tolist())
 

@@ -1,23 +1,18 @@
-"""The layout of rules is how they lie in flat arrays, one after another: which arrays, of which dtypes, and their laws.
+"""The storage of rules is flat arrays, one rule after another: which arrays there are, of which dtypes, and their laws.
 
 `RuleEnsemble` holds such arrays; whatever they come from, a file for instance, they are checked here.
 """
 
-import reprlib
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyboomer.rules.digits import MOST_DIGITS
 from pyboomer.rules.operators import EQUAL, OPERATORS
 
 if TYPE_CHECKING:
     from pyboomer.rules.ensemble import RuleEnsemble
-
-
-Category = str | int | float | bool
 
 DTYPES: dict[str, type[np.generic]] = {
     "condition_offsets": np.int64,  # all conditions, or all scores, of a model may outnumber an int32
@@ -35,6 +30,11 @@ PER_CONDITION = ("condition_features", "condition_operators", "condition_values"
 PER_SCORE = ("head_labels", "head_scores")
 PER_RULE = ("coverage", "gain")
 OPTIONAL = ("condition_digits", "ordinal")  # the first models had no such thing
+KEYS = (
+    *(name for name in DTYPES if name not in OPTIONAL),
+    *("feature_names", "label_names", "categories"),
+    *OPTIONAL,
+)  # of rules as a dict
 
 
 def gather(offsets: NDArray[np.int64], rules: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -79,35 +79,7 @@ def frozen_array(name: str, values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def plain_names(name: str, names: Iterable[Any]) -> tuple[str, ...]:
-    """Names as plain strings."""
-    names = tuple(names)
-    if set(map(type, names)) <= {str}:
-        return names
-    if strange := [value for value in names if not isinstance(value, str)]:
-        raise ValueError(f"{name} must be strings, got {reprlib.repr(strange[0])}")
-    return tuple(map(str, names))
-
-
-def plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) -> Mapping[int, tuple[Category, ...]]:
-    """Categories as plain values, by feature; a mapping that cannot be changed."""
-    if isinstance(categories, MappingProxyType):  # those of another ensemble
-        return categories
-    plain = {}
-    for feature, given in sorted(categories.items()):
-        if not isinstance(feature, int | np.integer) or not 0 <= feature < n_features:
-            raise ValueError(f"categories has the key {feature!r}, which is not an index of {n_features} features")
-        values = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
-        allowed = set(map(type, values)) <= {str, int, float, bool}
-        if not allowed or any(type(value) is float and not np.isfinite(value) for value in values):
-            raise ValueError(f"categories[{feature}] must be strings, booleans or finite numbers")
-        if len(set(values)) < len(values):
-            raise ValueError(f"categories[{feature}] must be distinct")
-        plain[int(feature)] = values
-    return MappingProxyType(plain)
-
-
-def check_layout(e: "RuleEnsemble") -> None:
+def check_arrays(e: "RuleEnsemble") -> None:
     """Check that the arrays fit each other and the names."""
     for first, *others in (PER_CONDITION, PER_SCORE, PER_RULE):
         for name in others:
@@ -127,8 +99,8 @@ def check_layout(e: "RuleEnsemble") -> None:
             raise ValueError(
                 f"{name} must be below {len(named)} and not negative, got {indices.min()} to {indices.max()}"
             )
-    if ((e.condition_digits < 0) | (e.condition_digits > 17)).any():
-        raise ValueError("condition_digits must be from 0 to 17")
+    if ((e.condition_digits < 0) | (e.condition_digits > MOST_DIGITS)).any():
+        raise ValueError(f"condition_digits must be from 0 to {MOST_DIGITS}")
     if (e.coverage < 0).any():
         raise ValueError("coverage must not be negative")
     falls = e.head_labels[1:] <= e.head_labels[:-1]
@@ -140,12 +112,7 @@ def check_layout(e: "RuleEnsemble") -> None:
 
 def check_nominal(e: "RuleEnsemble") -> None:
     """Check that operators suit their features and that codes are those of categories."""
-    n_categories = np.full(len(e.feature_names), -1)  # -1: not nominal
-    n_categories[list(e.categories)] = list(map(len, e.categories.values()))
-    for feature in e.ordinal:
-        if not all(isinstance(level, str) for level in e.categories.get(feature, (0,))):
-            raise ValueError(f"ordinal has feature {feature}, but categories[{feature}] are not strings")
-    sizes = n_categories[e.condition_features]
+    sizes = e.schema.n_categories[e.condition_features]
     is_ordinal = np.isin(e.condition_features, e.ordinal) if e.ordinal else np.zeros(len(sizes), dtype=bool)
     nominal = e.condition_operators >= EQUAL
     if (nominal != ((sizes >= 0) & ~is_ordinal)).any():

@@ -5,43 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pyboomer import BoomerClassifier, Condition, Rule
-from pyboomer.columns.rounding import count_digits
 from pyboomer.datasets import load_dataset
 from pyboomer.editing import compact, insert_rule, replace_rules
 from pyboomer.loading import load_model
 from pyboomer.predicting.scores import find_covered
+from pyboomer.rules.digits import FEWEST_DIGITS
 from pyboomer.rules.ensemble import RuleEnsemble
-from pyboomer.rules.text import FEWEST_DIGITS, format_threshold
-
-
-@pytest.mark.parametrize(
-    ("threshold", "below", "above", "text"),
-    [
-        (0.5, 0, 1, "0.5"),
-        (15.5, 15, 16, "15.5"),
-        (0.4170220047, 0.3, 0.5, "0.417"),
-        (0.4170220047, 0.417021, 0.417023, "0.417022"),
-        (1234567.25, 0, 2e6, "1234567"),
-        (12345.5, 12345, 12346, "12345.5"),
-        (1e-9, 0, 1, "1e-09"),
-        (1.0, 1.0, np.nextafter(1.0, 2), "1"),
-        (np.nextafter(1.0, 2), np.nextafter(1.0, 2), 2, "1.0000000000000002"),
-    ],
-)
-def test_as_few_digits_as_stay_in_the_gap(threshold: float, below: float, above: float, text: str) -> None:
-    assert format_threshold(threshold, count_digits(threshold, below, above)) == text
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=3, unique=True))
-def test_any_threshold_can_be_printed(values: list[float]) -> None:
-    below, *_, above = sorted(values)
-    threshold = below / 2 + above / 2
-    threshold = threshold if below <= threshold < above else below
-    assert below <= float(format_threshold(threshold, count_digits(threshold, below, above))) < above
 
 
 def read_again(rules: RuleEnsemble) -> RuleEnsemble:
@@ -120,7 +91,7 @@ def test_a_tightened_condition_keeps_its_own_digits() -> None:
     coarse, fine = Condition(0, "<=", 5.0, "x", digits=4), Condition(0, "<=", 3.123456789, "x", digits=10)
     rule = Rule((coarse, fine), (0,), (1.0,), ("y",))
     clf = BoomerClassifier(n_rules=2).fit([[1.0], [4.0]], [[0, 1], [1, 0]])
-    rules = RuleEnsemble.from_rules([rule], clf.rules_.feature_names, clf.rules_.label_names)
+    rules = RuleEnsemble.from_rules([rule], clf.rules_.schema, clf.rules_.label_names)
     assert compact(replace_rules(clf, rules)).rules_[0].body_text() == "x0 <= 3.123456789"
 
 

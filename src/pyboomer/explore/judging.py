@@ -1,6 +1,6 @@
-"""A measure says how good or bad a model is on some examples, given their scores.
+"""A judge says how good or bad a model is on some examples, given their scores.
 
-It is ``"loss"``, the mean of the loss that was minimised; one of `pyboomer.metrics.METRICS`; or a scorer of
+It goes by ``"loss"``, the mean of the loss that was minimised; one of `pyboomer.metrics.METRICS`; or a scorer of
 scikit-learn, or its name. All but the loss want examples of which all labels are known, and look at these alone.
 """
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
 
-class Measure(NamedTuple):
-    """A measure, ready to rate the scores of certain examples."""
+class Judge(NamedTuple):
+    """What rates the scores of certain examples, and by which name."""
 
     name: str
     larger_is_better: bool
@@ -37,30 +37,30 @@ def is_classifier(model: "RuleEstimator") -> bool:
     return model._find_decision().rule != "numbers"
 
 
-def make_measure(model: Any, measure: Any, examples: Examples) -> Measure:
-    """Find a measure, or say which there are."""
+def make_judge(model: Any, measure: Any, examples: Examples) -> Judge:
+    """The judge that goes by a measure; or say which there are."""
     if isinstance(measure, str) and measure == "loss":
-        return Measure("loss", False, lambda scores: model._mean_loss(examples, scores))
+        return Judge("loss", False, lambda scores: model._mean_loss(examples, scores))
     complete = np.flatnonzero(examples.are_complete())
     if len(complete) == 0:
         raise ValueError(f'{measure!r} needs examples of which all labels are known; "loss" does not')
     if isinstance(measure, str) and measure in METRICS:
         if not is_classifier(model):
             raise ValueError(f'{measure!r} is about labels; for a regressor, try "loss" or "r2"')
-        return _make_metric(model, measure, examples.take(complete), complete)
-    return _make_scorer(model, measure, examples.take(complete), complete)
+        return _judge_by_metric(model, measure, examples.take(complete), complete)
+    return _judge_by_scorer(model, measure, examples.take(complete), complete)
 
 
-def _make_metric(model: Any, name: str, examples: Examples, rows: NDArray[np.int64]) -> Measure:
+def _judge_by_metric(model: Any, name: str, examples: Examples, rows: NDArray[np.int64]) -> Judge:
     decision, metric = model._find_decision(), METRICS[name]
 
     def rate(scores: Array) -> float:
         return metric(examples.Y, decision.decide(scores[rows]), sample_weight=examples.weight)
 
-    return Measure(name, metric.larger_is_better, rate)
+    return Judge(name, metric.larger_is_better, rate)
 
 
-def _make_scorer(model: Any, scoring: Any, examples: Examples, rows: NDArray[np.int64]) -> Measure:
+def _judge_by_scorer(model: Any, scoring: Any, examples: Examples, rows: NDArray[np.int64]) -> Judge:
     from sklearn.metrics import get_scorer, get_scorer_names  # take their time, and are rarely needed
 
     if isinstance(scoring, str):
@@ -75,7 +75,7 @@ def _make_scorer(model: Any, scoring: Any, examples: Examples, rows: NDArray[np.
     else:
         raise TypeError(f"a measure is a name or a scorer of scikit-learn, got {scoring!r}")
     truth = model._form.restore(examples.Y)
-    return Measure(name, True, lambda scores: float(scorer(Stage(model, scores[rows]), examples.matrix, truth)))
+    return Judge(name, True, lambda scores: float(scorer(Stage(model, scores[rows]), examples.matrix, truth)))
 
 
 def find_label_errors(model: Any, examples: Examples, scores: Array) -> Array:

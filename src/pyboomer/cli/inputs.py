@@ -1,4 +1,4 @@
-"""Examples are what users name as DATA: features and labels with their names, read from wherever they are."""
+"""An input is what users name as DATA: features and labels with their names, read from wherever they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Examples:
+class Input:
     """What was read from DATA: features as an array, sparse matrix or DataFrame; labels; the names of both."""
 
     name: str
@@ -39,12 +39,12 @@ class Examples:
         # a column of numbers with a typing error in it is text, and shows up here
         return f"{text}; nominal: {format_names(nominal)}" if nominal else text
 
-    def take(self, rows: np.ndarray) -> Examples:
+    def take(self, rows: np.ndarray) -> Input:
         """Select examples."""
         return replace(self, X=self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows], Y=self.Y[rows])
 
 
-def read_examples(data: str, xml: str | None, labels: Sequence[str], unknown: bool = False) -> Examples:
+def read_input(data: str, xml: str | None, labels: Sequence[str], unknown: bool = False) -> Input:
     """Read features and labels: a data set by name, an ARFF, CSV or Parquet file.
 
     Whether labels may be `unknown`, empty cells in a table, is for the command to say.
@@ -64,22 +64,20 @@ def read_examples(data: str, xml: str | None, labels: Sequence[str], unknown: bo
         X = frame[[name for name in columns if name not in label_names]]
         text = tuple(j for j, dtype in enumerate(X.dtypes) if dtype.kind not in "buif")
         Y = _read_label_columns(data, frame, label_names, unknown)
-        return Examples(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), text)
+        return Input(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), text)
     if labels:
         raise click.UsageError(f"{data}: --labels goes with a CSV or Parquet file; an ARFF file takes --xml")
     return _wrap_dataset(read_dataset(data, xml))
 
 
-def read_features(data: str, model: BoomerClassifier) -> Examples:
+def read_features(data: str, model: BoomerClassifier) -> Input:
     """Read all columns of DATA as candidates for the features of a model; labels may be among them, or absent."""
     import numpy as np
 
     if is_table_file(data):
-        rules = model.rules_
-        nominal = {rules.feature_names[j]: values for j, values in rules.categories.items()}
-        text = [name for name, values in nominal.items() if any(isinstance(value, str) for value in values)]
-        frame = _read_frame(data, text)
-        return Examples(Path(data).name, frame, np.empty((len(frame), 0)), tuple(map(str, frame.columns)), ())
+        schema = model.rules_.schema
+        frame = _read_frame(data, [schema.names[j] for j in sorted(schema.with_text)])
+        return Input(Path(data).name, frame, np.empty((len(frame), 0)), tuple(map(str, frame.columns)), ())
     if not data.lower().endswith(".arff"):
         return _wrap_dataset(read_dataset(data, None))
 
@@ -127,7 +125,7 @@ def read_dataset(data: str, xml: str | None) -> Dataset:
     return load_dataset(data)
 
 
-def _wrap_dataset(ds: Dataset) -> Examples:
+def _wrap_dataset(ds: Dataset) -> Input:
     """Keep arrays where they can say it all; categories that are words need a DataFrame."""
     from pyboomer.datasets.dataset import category_codes, category_numbers, is_sparse_matrix
 
@@ -139,7 +137,7 @@ def _wrap_dataset(ds: Dataset) -> Examples:
     if not all(is_plain(names) for names in set(ds.categories.values())):
         _import_pandas(f"{ds.name}: nominal features with words for categories")
         X = ds.to_frame()
-    return Examples(ds.name, X, ds.Y, ds.feature_names, ds.label_names, ds.nominal_features)
+    return Input(ds.name, X, ds.Y, ds.feature_names, ds.label_names, ds.nominal_features)
 
 
 def _import_pandas(what: str) -> Any:
@@ -178,10 +176,10 @@ def _read_label_columns(data: str, frame: Any, names: Sequence[str], unknown: bo
     return Y
 
 
-# --- Examples and models ----------------------------------------------------------------------------------------------
+# --- Inputs and models ------------------------------------------------------------------------------------------------
 
 
-def make_model(examples: Examples, parameters: Mapping[str, Any], progress: bool) -> BoomerClassifier:
+def make_model(examples: Input, parameters: Mapping[str, Any], progress: bool) -> BoomerClassifier:
     """Construct the classifier for these examples."""
     from pyboomer.classifier import BoomerClassifier
 
@@ -195,13 +193,14 @@ def make_model(examples: Examples, parameters: Mapping[str, Any], progress: bool
     return BoomerClassifier(**{**parameters, **choices}, verbose=int(progress))
 
 
-def fit_model(model: BoomerClassifier, examples: Examples) -> BoomerClassifier:
+def fit_model(model: BoomerClassifier, examples: Input) -> BoomerClassifier:
     """Fit, and give features and labels their names, also if the fit is interrupted."""
     try:
         model.fit(examples.X, _name_columns(examples.Y, examples.label_names))
     finally:
         if hasattr(model, "rules_"):
-            rules = replace(model.rules_, feature_names=examples.feature_names, label_names=examples.label_names)
+            schema = replace(model.rules_.schema, names=examples.feature_names)
+            rules = replace(model.rules_, schema=schema, label_names=examples.label_names)
             model._set_form(replace(model._form, names=examples.label_names), model.label_vectors_)
             model._store(rules, model.training_facts_)
     return model
@@ -219,7 +218,7 @@ def _name_columns(Y: np.ndarray, names: tuple[str, ...]) -> Any:
     return named
 
 
-def pick_features(model: BoomerClassifier, examples: Examples) -> Any:
+def pick_features(model: BoomerClassifier, examples: Input) -> Any:
     """The features of a model among the columns of the examples, found by name, in the form the model was given."""
     from pyboomer.cli.reports import format_names
 
@@ -241,7 +240,7 @@ def pick_features(model: BoomerClassifier, examples: Examples) -> Any:
     return X.to_numpy(dtype=float, na_value=float("nan"))
 
 
-def pick_labels(model: BoomerClassifier, examples: Examples) -> np.ndarray:
+def pick_labels(model: BoomerClassifier, examples: Input) -> np.ndarray:
     """The labels of a model among those of the examples, found by name."""
     from pyboomer.cli.reports import format_names
 

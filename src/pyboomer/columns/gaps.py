@@ -1,24 +1,24 @@
-"""Rounding says with how few digits a threshold can be printed and still divide the training examples as it does.
+"""A gap is where a threshold lies: between two adjacent values of its feature in the training data.
 
-A threshold t lies between two adjacent values of its feature in the training data, a <= t < b. Any number of that gap
-makes the same rule of these examples, so t is printed with the fewest digits, from `FEWEST_DIGITS` on, that stay in it.
-What is printed is thus exact in effect: read again, it covers the same training examples. Predictions always use t.
+It says how few digits of the threshold can be printed; for the rest see `pyboomer.rules.digits`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.categories import count_below
-from pyboomer.columns.features import MISSING, Columns
-from pyboomer.compiling.kernel import kernel
+from pyboomer.columns.sorted import SortedColumns
+from pyboomer.columns.sparse import SparseColumns
+from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kinds import by_kind
+from pyboomer.rules.digits import count_all_digits
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE
-from pyboomer.rules.text import FEWEST_DIGITS, format_threshold
 
-MOST_DIGITS = 17  # enough for any float64
 BLOCK = 256  # examples that stay in the cache while all features are looked at
 
 
@@ -29,42 +29,23 @@ class Gaps(NamedTuple):
     above: Array
 
 
-def round_thresholds(rules: RuleEnsemble, columns: Columns, X: Matrix) -> RuleEnsemble:
+def round_thresholds(rules: RuleEnsemble, columns: Any, X: Matrix) -> RuleEnsemble:
     """Find the digits of all thresholds for the training data X and its columns; none has fewer than before."""
     numeric = np.flatnonzero(rules.condition_operators <= ABOVE)
     thresholds, features = rules.condition_values[numeric], rules.condition_features[numeric]
     gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
-    if columns.codes.shape[1]:
+    if isinstance(columns, BinnedColumns):
         lowest, highest = np.full((2, X.shape[1], MISSING + 1), np.nan)
         _find_ends(X, columns.codes, np.unique(features), lowest, highest)
         _narrow_by_bins(lowest, highest, features, thresholds, gaps)
     else:
         _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
     digits = rules.condition_digits.copy()
-    digits[numeric] = np.maximum(digits[numeric], _count_all_digits(thresholds, gaps))
+    digits[numeric] = np.maximum(digits[numeric], count_all_digits(thresholds, gaps.below, gaps.above))
     return rules.with_digits(digits)
 
 
-def _count_all_digits(thresholds: Array, gaps: Gaps) -> NDArray[np.int8]:
-    digits = np.full(len(thresholds), FEWEST_DIGITS, dtype=np.int8)
-    size = np.abs(thresholds)
-    # rounding moves a threshold by no more than half a unit of its last digit: most gaps are wider than that by far
-    step = 0.51 * 10.0 ** (np.floor(np.log10(np.maximum(size, 1e-300))) + 1 - FEWEST_DIGITS)
-    narrow = (thresholds - step < gaps.below) | (thresholds + step >= gaps.above) | (size < 1e-290)
-    for i in np.flatnonzero(narrow).tolist():
-        digits[i] = count_digits(float(thresholds[i]), float(gaps.below[i]), float(gaps.above[i]))
-    return digits
-
-
-def count_digits(threshold: float, below: float, above: float) -> int:
-    """The fewest digits with which a threshold stays between two values; `below` may be the threshold itself."""
-    for digits in range(FEWEST_DIGITS, MOST_DIGITS):
-        if below <= float(format_threshold(threshold, digits)) < above:
-            return digits
-    return MOST_DIGITS
-
-
-@kernel
+@inner
 def _narrow(value: float, threshold: float, i: int, gaps: Gaps) -> None:
     """Narrow a gap to a value of the feature."""
     if value <= threshold:
@@ -73,17 +54,38 @@ def _narrow(value: float, threshold: float, i: int, gaps: Gaps) -> None:
         gaps.above[i] = min(gaps.above[i], value)
 
 
-@kernel
+@inner
+def _narrow_to_neighbours(values: Array, threshold: float, i: int, gaps: Gaps) -> None:
+    """Narrow a gap to the nearest of some ascending values."""
+    place = count_below(values, threshold, True)
+    for e in range(max(place - 1, 0), min(place + 1, values.shape[0])):
+        _narrow(values[e], threshold, i, gaps)
+
+
+@by_kind
 def _narrow_by_values(
-    columns: Columns, n_examples: int, features: NDArray[np.int32], thresholds: Array, gaps: Gaps
+    columns: Any, n_examples: int, features: NDArray[np.int32], thresholds: Array, gaps: Gaps
+) -> None:
+    """Find the gaps of thresholds on some features."""
+
+
+@_narrow_by_values.of(SortedColumns, compile=kernel)
+def _narrow_sorted(
+    columns: SortedColumns, n_examples: int, features: NDArray[np.int32], thresholds: Array, gaps: Gaps
+) -> None:
+    for i in range(features.shape[0]):
+        f = features[i]
+        _narrow_to_neighbours(columns.value[f][: columns.present[f]], thresholds[i], i, gaps)
+
+
+@_narrow_by_values.of(SparseColumns, compile=kernel)
+def _narrow_sparse(
+    columns: SparseColumns, n_examples: int, features: NDArray[np.int32], thresholds: Array, gaps: Gaps
 ) -> None:
     for i in range(features.shape[0]):
         f = features[i]
         start, end = columns.start[f], columns.start[f + 1]
-        values = columns.value[start : start + columns.present[f]]
-        place = count_below(values, thresholds[i], True)
-        for e in range(max(place - 1, 0), min(place + 1, values.shape[0])):
-            _narrow(values[e], thresholds[i], i, gaps)
+        _narrow_to_neighbours(columns.value[start : start + columns.present[f]], thresholds[i], i, gaps)
         if end - start < n_examples:  # the others have the fill value
             _narrow(columns.fill[f], thresholds[i], i, gaps)
 

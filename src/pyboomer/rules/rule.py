@@ -1,0 +1,122 @@
+"""A rule is a body, the conjunction of conditions an example must meet, and a head, the scores it then adds to labels.
+
+Both are small values for people: they can be printed and called.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyboomer.arrays import is_missing
+from pyboomer.rules.operators import EQUAL, OPERATORS
+from pyboomer.rules.schema import Category
+from pyboomer.rules.text import describe_body, describe_head, format_threshold
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
+
+    `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
+    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
+    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them.
+    """
+
+    feature: int
+    operator: str
+    value: Category
+    name: str
+    digits: int = field(default=0, compare=False)
+    levels: tuple[str, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise ValueError(f"operator must be one of {', '.join(OPERATORS)}, got {self.operator!r}")
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.operator} {self.value_text()}"
+
+    def value_text(self) -> str:
+        """The category or level, or the threshold with as many digits as matter."""
+        if self.levels:
+            return self.levels[int(self.value)]
+        if isinstance(self.value, str) or self.is_nominal:
+            return str(self.value)
+        return format_threshold(float(self.value), self.digits)
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether the condition tests a nominal feature."""
+        return OPERATORS.index(self.operator) >= EQUAL
+
+    def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
+
+        A missing value (NaN, None) meets no condition, whichever its operator; nor does what is no level.
+        """
+        if self.levels:
+            positions = {level: float(position) for position, level in enumerate(self.levels)}
+            given = np.asarray(values, dtype=object)
+            values = np.array([positions.get(value, np.nan) for value in given.ravel()]).reshape(given.shape)
+        if not self.is_nominal:
+            numbers = np.asarray(values, dtype=np.float64)
+            threshold = float(self.value)
+            return np.asarray(numbers <= threshold if self.operator == "<=" else numbers > threshold)
+        given = np.asarray(values, dtype=object)
+        wanted = self.operator == "=="
+        met = [not is_missing(value) and (value == self.value) == wanted for value in given.ravel()]
+        return np.array(met, dtype=np.bool_).reshape(given.shape)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule as people read it: `IF at1 <= 0.3 AND at7 > 1.2 THEN beach +0.8, urban -0.4`.
+
+    `body` has all conditions in the order they were learned; if it is empty, the rule covers every example. The head
+    adds `scores` to `labels` (indices, ascending), whose names are `label_names`. `coverage` is the number (sum of
+    weights) of the training examples covered, `gain` the gain of the head on the training data.
+    """
+
+    body: tuple[Condition, ...]
+    labels: tuple[int, ...]
+    scores: tuple[float, ...]
+    label_names: tuple[str, ...]
+    coverage: float = 0.0
+    gain: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not len(self.labels) == len(self.scores) == len(self.label_names):
+            raise ValueError("labels, scores and label_names must have the same length")
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    @property
+    def head(self) -> dict[str, float]:
+        """The score of each label in the head, by the label's name."""
+        return dict(zip(self.label_names, self.scores, strict=True))
+
+    @classmethod
+    def parse(cls, text: str) -> "Rule":
+        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`."""
+        from pyboomer.rules.parsing import parse_rule  # which imports this module
+
+        return parse_rule(text)
+
+    def body_text(self) -> str:
+        """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`."""
+        return describe_body(self.body)
+
+    def head_text(self, max_labels: int | None = 8) -> str:
+        """Describe the head: `beach +0.8, urban -0.4`; scores of zero are left out.
+
+        A head with more than `max_labels` labels shows only (up to) five, those with the largest absolute scores
+        first, and the number of the others; None shows all.
+        """
+        return describe_head(self.label_names, self.scores, max_labels)
+
+    def to_text(self, max_labels: int | None = 8) -> str:
+        """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`."""
+        head = self.head_text(max_labels)
+        return f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}"

@@ -1,0 +1,126 @@
+"""A schema says what the features are that rules are about: their names, and the categories of those without numbers.
+
+It is made, and checked, once: where a table or a file is read. From there on it goes wherever the rules go.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.rules.names import find_all, find_name, plain_names
+
+Category = str | int | float | bool
+Categories = Mapping[int, tuple[Category, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The features of a model.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The names of all features.
+    categories : mapping from int to tuple, optional
+        The categories of each nominal feature, by its index, and the levels of each ordinal one, in their order.
+    ordinal : tuple of int, optional
+        The ordinal features: positions of levels are compared with thresholds.
+    """
+
+    names: tuple[str, ...]
+    categories: Categories = field(default_factory=dict)
+    ordinal: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = plain_names("feature_names", self.names)
+        categories = _plain_categories(self.categories, len(names))
+        ordinal = tuple(sorted(map(int, self.ordinal)))
+        for feature in ordinal:
+            if not all(isinstance(level, str) for level in categories.get(feature, (0,))):
+                raise ValueError(f"ordinal has feature {feature}, but categories[{feature}] are not strings")
+        # the only way to set the fields of a frozen dataclass
+        self.__dict__.update(names=names, categories=MappingProxyType(categories), ordinal=ordinal)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        # Categories are compared as text: Python holds 1, 1.0 and True to be equal.
+        return self is other or (
+            self.names == other.names
+            and self.ordinal == other.ordinal
+            and repr(self.categories) == repr(other.categories)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.names, dict(self.categories), self.ordinal)  # a mapping proxy cannot be pickled
+
+    @cached_property
+    def nominal(self) -> Categories:
+        """The categories of the nominal features alone."""
+        if not self.ordinal:
+            return self.categories
+        return MappingProxyType({f: values for f, values in self.categories.items() if f not in self.ordinal})
+
+    @cached_property
+    def with_text(self) -> frozenset[int]:
+        """The features that have text among their categories, which no array of numbers can hold."""
+        return frozenset(f for f, values in self.categories.items() if any(isinstance(value, str) for value in values))
+
+    @cached_property
+    def n_categories(self) -> NDArray[np.int64]:
+        """How many categories, or levels, each feature has; -1 if it is numeric."""
+        counts = np.full(len(self.names), -1, dtype=np.int64)
+        features = np.fromiter(self.categories, np.int64, len(self.categories))
+        counts[features] = np.fromiter(map(len, self.categories.values()), np.int64, len(self.categories))
+        counts.flags.writeable = False
+        return counts
+
+    @cached_property
+    def without_levels(self) -> "Schema":
+        """The features as they are learned from: the ordinal ones are positions, and as good as numeric."""
+        return Schema(self.names, self.nominal) if self.ordinal else self
+
+    def find(self, name: str, index: int = -1) -> int:
+        """The index of the feature of a name; one that is given decides between equal names."""
+        return find_name("feature", name, self.names, index)
+
+    def find_all(self, wanted: Any) -> list[int]:
+        """The indices of the features wanted: a name, an index (from the end, if negative), or a list of those."""
+        return find_all("feature", wanted, self.names)
+
+    def get_levels(self, feature: int) -> tuple[str, ...]:
+        """The levels of an ordinal feature; none if it is not ordinal."""
+        return tuple(map(str, self.categories[feature])) if feature in self.ordinal else ()
+
+    def pick_categories(self, features: Iterable[int]) -> dict[int, tuple[Category, ...]]:
+        """The categories of some features, by their positions among these."""
+        return {i: self.categories[f] for i, f in enumerate(features) if f in self.categories}
+
+
+def _plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) -> dict[int, tuple[Category, ...]]:
+    """Categories as plain values, by feature."""
+    plain: dict[int, tuple[Category, ...]] = {}
+    integers, last = (int, np.integer), None
+    for feature, given in sorted(categories.items()):
+        if not isinstance(feature, integers) or not 0 <= feature < n_features:
+            raise ValueError(f"categories has the key {feature!r}, which is not an index of {n_features} features")
+        if given is not last:  # indicators, by the thousand, share a tuple
+            last, values = given, _plain_values(feature, given)
+        plain[int(feature)] = values
+    return plain
+
+
+def _plain_values(feature: int, given: Iterable[Any]) -> tuple[Category, ...]:
+    values = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
+    for value in values:
+        if not isinstance(value, str | int | float) or (isinstance(value, float) and not isfinite(value)):
+            raise ValueError(f"categories[{feature}] must be strings, booleans or finite numbers")
+    if len(set(values)) < len(values):
+        raise ValueError(f"categories[{feature}] must be distinct")
+    return values
