@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import settings
 from numpy.typing import NDArray
-from pyboomer.engine.booster import Booster
 
 from pyboomer.columns.categories import encode, find_categories
-from pyboomer.columns.features import sort_columns
+from pyboomer.columns.sorted import sort_columns
+from pyboomer.columns.sparse import sort_stored
+from pyboomer.engine.cpu.learners import Learner, make_engine
+from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.sampling import NO_STRATA
+from pyboomer.learning.training import Lesson, _collect_rules
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
@@ -49,25 +53,32 @@ VARIANTS = {
 
 def make_booster(
     X: Any, Y: Array, *, nominal: Sequence[int] = (), sample_weight: Array | None = None, **options: Any
-) -> tuple[Booster, dict[int, tuple[Any, ...]]]:
-    """The engine, ready to learn, and the categories of the nominal features; `search` is exact unless told."""
+) -> tuple[Learner, Schema]:
+    """The engine, ready to learn, and what the features are; `search` is exact unless told."""
     options = {**DEFAULTS, "search": "exact", **options}
-    options["n_drawn_features"] = options["n_drawn_features"] or X.shape[1]
-    options["fixed_features"] = np.array(options["fixed_features"], dtype=np.int64)
-    options["n_samples"] = (options["n_samples"] or X.shape[0]) * options.pop("bootstrap")
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     Y = Y if options["loss"] is squared_error else Y.astype(np.int8)
     mask = np.isin(np.arange(X.shape[1]), nominal)
     matrix = sp.csc_array(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     categories = find_categories(matrix, mask)
-    columns = sort_columns(matrix if sp.issparse(X) else encode(matrix, categories), categories)
-    return Booster(columns, Y, weight, **options), categories
+    columns = (
+        sort_stored(matrix, categories) if sp.issparse(X) else sort_columns(encode(matrix, categories), categories)
+    )
+    strata, fixed = options.pop("strata", NO_STRATA), np.array(options.pop("fixed_features"), dtype=np.int64)
+    task = Task(columns, Y, weight, options.pop("label_weight", None), strata, fixed)
+    options["sampling"] = "with-replacement" if strata is NO_STRATA else "without-replacement"
+    n_labels = options.pop("n_drawn_labels")
+    renamed = {"max_samples": options.pop("n_samples"), "max_features": options.pop("n_drawn_features")}
+    settings = Settings(**options, **renamed, max_labels="round-robin" if n_labels == 0 else n_labels)
+    schema = Schema(tuple(f"x{i}" for i in range(X.shape[1])), categories)
+    return cast(Learner, make_engine(task, settings)), schema
 
 
-def name_rules(booster: Booster, categories: dict[int, tuple[Any, ...]]) -> RuleEnsemble:
-    features = tuple(f"x{i}" for i in range(len(booster.columns.nominal)))
-    labels = tuple(f"y{k}" for k in range(booster.settings.n_labels))
-    return booster.take_rules(Schema(features, categories), labels)
+def name_rules(booster: Learner, schema: Schema) -> RuleEnsemble:
+    Y = booster.task.Y
+    names = tuple(f"y{k}" for k in range(Y.shape[1]))
+    lesson = Lesson(None, Y, booster.task.weight, None, schema, names)
+    return _collect_rules(booster.take_rules(), lesson, None)
 
 
 def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:
@@ -89,7 +100,7 @@ def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:
 
 
 @pytest.fixture(scope="session")
-def booster_of() -> Callable[..., Booster]:
+def booster_of() -> Callable[..., Learner]:
     """The engine with the default rule learned."""
     return lambda X, Y, **options: make_booster(X, Y, **options)[0]
 
@@ -101,10 +112,10 @@ def learn() -> Callable[..., list[ReferenceRule]]:
     def learn(
         X: Any, Y: Array, *, n_rules: int = 10, chunks: Sequence[int] | None = None, **options: Any
     ) -> list[ReferenceRule]:
-        booster, categories = make_booster(X, Y, **options)
+        booster, schema = make_booster(X, Y, **options)
         for count in [n_rules - 1] * (n_rules > 1) if chunks is None else chunks:
             booster.learn(count)
-        return as_reference_rules(name_rules(booster, categories))
+        return as_reference_rules(name_rules(booster, schema))
 
     return learn
 
@@ -151,9 +162,9 @@ def check_oracle(
         **options: Any,
     ) -> list[ReferenceRule]:
         weights = {"sample_weight": sample_weight, "label_weight": label_weight}
-        booster, categories = make_booster(X, Y, nominal=nominal, **weights, **options)
+        booster, schema = make_booster(X, Y, nominal=nominal, **weights, **options)
         booster.learn(n_rules - 1)
-        learned = name_rules(booster, categories)
+        learned = name_rules(booster, schema)
         rules = as_reference_rules(learned)
         dense = encode_nominal(X, nominal)
         setting = Setting(**{**DEFAULTS, **options}, n_rules=n_rules, nominal=tuple(nominal))

@@ -186,10 +186,10 @@ def test_predict_rejects_a_bad_value_that_was_set_after_fit(name: str, value: An
 
 
 def test_a_numpy_number_of_rules_needs_no_compiled_version_of_its_own() -> None:
-    from pyboomer.engine.boosting import learn_rules
+    from pyboomer.engine.cpu.boosting import learn_rules
 
     BoomerClassifier(n_rules=40).fit(X, Y)
-    known = len(learn_rules.signatures)
+    known = len(learn_rules.entry.signatures)
     for kind in (np.int8, np.uint16, np.int32, np.uint64):
         assert len(BoomerClassifier(n_rules=kind(40)).fit(X, Y).rules_) == 40  # type: ignore[arg-type]
-    assert len(learn_rules.signatures) == known
+    assert len(learn_rules.entry.signatures) == known

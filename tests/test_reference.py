@@ -1,13 +1,21 @@
 """The reference, checked by hand: examples small enough to be worked out on paper."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pyboomer.engine import sampling
 from pyboomer.losses import example_wise_logistic, label_wise_logistic
 from pyboomer.reference import (
     ReferenceRule,
     Setting,
     covers,
+    draw_examples,
+    draw_features,
+    draw_labels,
     find_head,
     learn_rules,
     predict_example_wise,
@@ -184,3 +192,40 @@ def test_equal_losses_are_decided_by_frequency_then_by_order() -> None:
     zero = np.zeros((1, 2))
     np.testing.assert_array_equal(predict_example_wise(zero, np.array([a, b, b, c]), example_wise_logistic), [b])
     np.testing.assert_array_equal(predict_example_wise(zero, np.array([c, a, b]), example_wise_logistic), [c])
+
+
+# --- Draws ------------------------------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**31), rule=st.integers(1, 10**6), n=st.integers(1, 300), data=st.data())
+def test_the_reference_draws_what_the_engine_draws(seed: int, rule: int, n: int, data: st.DataObject) -> None:
+    size, step = data.draw(st.integers(1, n)), data.draw(st.integers(1, 50))
+    fixed = tuple(sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1))))
+    setting = Setting(
+        example_wise_logistic,
+        n_samples=size,
+        n_drawn_features=size,
+        n_drawn_labels=size,
+        fixed_features=fixed,
+        seed=seed,
+    )
+    counts = np.empty(n)
+    sampling.draw_examples(seed, rule, size, sampling.NO_STRATA, counts)
+    np.testing.assert_array_equal(draw_examples(n, setting, rule), counts)
+    features = sampling.draw_features(seed, rule, step, n, size, fixed)
+    np.testing.assert_array_equal(draw_features(n, setting, rule, step), features)
+    np.testing.assert_array_equal(draw_labels(n, setting, rule), sampling.draw_labels(seed, rule, n, size))
+    in_turn = replace(setting, n_drawn_labels=0)
+    np.testing.assert_array_equal(draw_labels(n, in_turn, rule), sampling.draw_labels(seed, rule, n, 0))
+
+
+@given(seed=st.integers(0, 2**31), rule=st.integers(1, 10**6), groups=st.lists(st.integers(1, 20), min_size=1))
+def test_the_reference_draws_from_strata_what_the_engine_draws(seed: int, rule: int, groups: list[int]) -> None:
+    ends = np.cumsum(groups)
+    n = int(ends[-1])
+    strata = sampling.Strata(np.random.default_rng(seed).permutation(n).astype(np.uint32), ends)
+    size = max(1, n * 2 // 3)
+    counts = np.empty(n)
+    sampling.draw_examples(seed, rule, size, strata, counts)
+    setting = Setting(example_wise_logistic, n_samples=size, strata=strata, seed=seed)
+    np.testing.assert_array_equal(draw_examples(n, setting, rule), counts)

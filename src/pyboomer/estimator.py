@@ -177,7 +177,8 @@ class RuleEstimator(BaseEstimator, ABC):
     def _make_settings(self, seed: int) -> Settings:
         """How rules are learned, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
-        own = {"loss": find_loss(self.loss), "default_l2": self._default_l2(), "seed": seed}
+        least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
+        own = {"loss": find_loss(self.loss), "default_l2": self._default_l2(), "min_coverage": least, "seed": seed}
         return Settings(**chosen | own)
 
     def _make_lesson(self, examples: Examples, schema: Schema, label_names: tuple[str, ...]) -> Lesson:

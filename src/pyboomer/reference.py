@@ -9,12 +9,12 @@ Here `Y` holds -1 and +1, a nominal feature holds category codes, and NaN is a m
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.engine.sampling import NO_STRATA, Strata, draw_examples, draw_features, draw_labels
 from pyboomer.losses import Loss, dense_hessians
 from pyboomer.rules.precision import FLOOR, NOISE, TIE, midpoint
 
@@ -33,7 +33,7 @@ class Setting:
     l2: float = 1.0
     bootstrap: bool = True
     n_samples: int | None = None
-    strata: Strata = NO_STRATA
+    strata: tuple[Any, Any] = ((), ())  # to sample from: all examples, group by group, and where each group ends
     n_drawn_labels: int | None = None
     n_drawn_features: int | None = None
     fixed_features: tuple[int, ...] = ()
@@ -87,12 +87,10 @@ def learn_rules(
         # line 4; those of uncovered examples stay what they were
         g, *curvature = setting.loss.weighted_derivatives(Y, scores, label_weight)
         H = dense_hessians(setting.loss.shape, tuple(curvature))
-        drawn = np.ones(n)
-        if setting.bootstrap:
-            draw_examples(setting.seed, t, setting.n_samples or n, setting.strata, drawn)  # line 5
+        drawn = draw_examples(n, setting, t) if setting.bootstrap else np.ones(n)  # line 5
         about = np.arange(n_labels)
         if setting.n_drawn_labels is not None:
-            about = draw_labels(setting.seed, t, n_labels, setting.n_drawn_labels)
+            about = draw_labels(n_labels, setting, t)
         own_g, own_H = g[:, about], H[:, about[:, None], about]
         body, labels = refine_rule(X, drawn * weight, own_g, own_H, setting, t)  # line 6
         covered = covers(body, X)
@@ -103,6 +101,74 @@ def learn_rules(
         rules.append(ReferenceRule(body, head, gain))
         scores[covered] += head
     return rules
+
+
+# --- Draws: pure functions of (seed, rule, refinement step), by SplitMix64 (Steele, Lea and Flood, 2014) --------------
+
+GOLDEN, MIX_1, MIX_2 = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
+
+
+def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit numbers; products overflow on purpose."""
+    z = (z ^ (z >> np.uint64(30))) * MIX_1
+    z = (z ^ (z >> np.uint64(27))) * MIX_2
+    return z ^ (z >> np.uint64(31))
+
+
+def draw_uniform(setting: Setting, rule: int, step: int, size: int) -> Array:
+    """Numbers from 0 to 1 of the stream that belongs to a refinement step of a rule; step 0 is the sample."""
+    z = mix(np.array([setting.seed], dtype=np.uint64) + GOLDEN)
+    for part in (rule, step):
+        z = mix(z + np.array([part], dtype=np.uint64) * GOLDEN)
+    counter = z + np.arange(1, size + 1, dtype=np.uint64) * GOLDEN
+    return np.asarray((mix(counter) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def draw_examples(n: int, setting: Setting, rule: int) -> Array:
+    """How often each example is drawn for a rule: with replacement, or without it from strata, in their proportions."""
+    size = setting.n_samples or n
+    examples, ends = setting.strata
+    if len(ends) == 0:
+        drawn = (draw_uniform(setting, rule, 0, size) * n).astype(np.int64)
+        return np.bincount(drawn, minlength=n).astype(np.float64)
+    counts = np.zeros(n)
+    shift, *uniform = draw_uniform(setting, rule, 0, n + 1)
+    begin = taken = 0
+    for end in ends:
+        wanted = (size if end == n else int(size * (end / n) + shift)) - taken
+        taken += wanted
+        for i in range(begin, end):
+            if int(uniform[i] * (end - i)) < wanted:
+                counts[examples[i]] = 1.0
+                wanted -= 1
+        begin = end
+    return counts
+
+
+def draw_some(choices: NDArray[np.int64], size: int, setting: Setting, rule: int, step: int) -> NDArray[np.int64]:
+    """Draw without replacement: the first places of a Fisher-Yates shuffle."""
+    choices = choices.copy()
+    if size >= len(choices):
+        return choices
+    for i, u in enumerate(draw_uniform(setting, rule, step, size)):
+        j = i + int(u * (len(choices) - i))
+        choices[[i, j]] = choices[[j, i]]
+    return choices[:size]
+
+
+def draw_features(n_features: int, setting: Setting, rule: int, step: int) -> NDArray[np.int64]:
+    """The features of a refinement step, counted from 1: those drawn and those fixed, in ascending order."""
+    choices = np.setdiff1d(np.arange(n_features), setting.fixed_features)
+    drawn = draw_some(choices, setting.n_drawn_features or n_features, setting, rule, step)
+    return np.sort(np.append(drawn, np.array(setting.fixed_features, dtype=np.int64)))
+
+
+def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]:
+    """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn."""
+    if not setting.n_drawn_labels:
+        return np.array([(rule - 1) % n_labels])
+    return np.sort(draw_some(np.arange(n_labels), setting.n_drawn_labels, setting, rule, LABELS_STEP))
 
 
 # --- Algorithm 2: find_head -------------------------------------------------------------------------------------------
@@ -208,8 +274,7 @@ def refine_rule(
     best = NOISE * weight.sum()  # the gain of no rule, 0, up to rounding
     sampled = weight > 0
     while setting.max_conditions is None or len(body) < setting.max_conditions:
-        size = setting.n_drawn_features or n_features
-        features = draw_features(setting.seed, rule, len(body) + 1, n_features, size, setting.fixed_features)  # line 2
+        features = draw_features(n_features, setting, rule, len(body) + 1)  # line 2
         chosen: Condition | None = None
         for feature in features:  # line 3
             rows = sampled & ~np.isnan(X[:, feature])

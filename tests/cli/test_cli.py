@@ -432,16 +432,16 @@ def test_a_missing_label_is_unknown_in_training_and_named_with_its_row_elsewhere
 
 
 def test_an_interrupted_training_saves_the_rules_learned(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyboomer.engine.booster import Booster
+    from pyboomer.engine.cpu.learners import CompiledEngine
 
-    learn = Booster.learn
+    learn = CompiledEngine.learn
 
-    def learn_some(self: Booster, count: int) -> None:
+    def learn_some(self: CompiledEngine, count: int) -> None:
         if self.n_rules > 3:
             raise KeyboardInterrupt
         learn(self, count)
 
-    monkeypatch.setattr(Booster, "learn", learn_some)
+    monkeypatch.setattr(CompiledEngine, "learn", learn_some)
     outcome = run("train", "digits7", "-o", "model.json", "--n-rules", "100")
     model = load_model("model.json")
     assert 3 < len(model.rules_) < 100

@@ -9,19 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from pyboomer.engine.heads import bound_gain
+from pyboomer.engine.cpu.threads import Threads
+from pyboomer.engine.heads import Penalty, bound_gain, find_best_label, make_room, solve_label
 from pyboomer.engine.heads import fit_head as _fit_head
 from pyboomer.engine.heads import solve_matrix_free as _solve_matrix_free
-from pyboomer.engine.statistics import (
-    OUTER,
-    OUTER_GRADIENT,
-    Truth,
-    choose_layout,
-    count_columns,
-    pad,
-    sum_rows,
-    write_statistics,
-)
+from pyboomer.engine.ledger import Ledger
+from pyboomer.engine.promise import Task
+from pyboomer.engine.statistics import Diagonal, Layout, Outer, sum_label, sum_rows
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
 from pyboomer.rules.precision import FLOOR
 
@@ -62,43 +56,55 @@ class Examples(NamedTuple):
 # --- The functions under test, each behind one helper -----------------------------------------------------------------
 
 
-def make_statistics(loss: Loss, examples: Examples, single: bool = False) -> tuple[int, Array, NDArray[np.uint32]]:
-    layout = choose_layout(loss, single)
-    rows = np.arange(len(examples.Y), dtype=np.uint32)
-    n, K = examples.Y.shape
-    statistics = np.zeros((n, count_columns(layout, K)))
-    Y, F = np.zeros((n, pad(K)), dtype=np.int8), np.zeros((n, pad(K)))
-    Y[:, :K], F[:, :K] = examples.Y, examples.F
-    write_statistics(loss, layout, Truth(Y, np.zeros((0, Y.shape[1]))), F, rows, statistics, K)
-    return layout, statistics, rows
+def make_statistics(loss: Loss, examples: Examples, single: bool = False) -> tuple[Layout, Array, NDArray[np.uint32]]:
+    Y = examples.Y.astype(np.int8)
+    ledger = Ledger(Task(None, Y, examples.weights), loss, single, Threads())
+    ledger.scores[:, : Y.shape[1]] = examples.F
+    ledger.write()
+    return ledger.layout, ledger.statistics, ledger.everyone
 
 
-def fit_head(
-    loss: Loss, examples: Examples, l2: float, single: bool = False, label: int = -1
-) -> tuple[Array, float, int, float]:
-    """Head, gain, label and coverage."""
-    layout, statistics, rows = make_statistics(loss, examples, single)
+def fit_head(loss: Loss, examples: Examples, l2: float) -> tuple[Array, float, float]:
+    """Head, gain and coverage."""
+    layout, statistics, rows = make_statistics(loss, examples)
     head = np.full(examples.Y.shape[1], np.nan)
-    gain, label, coverage = _fit_head(layout, statistics, rows, examples.weights, 0.0, l2, single, label, head)
-    return head, gain, label, coverage
+    gain, coverage = _fit_head(layout, statistics, rows, examples.weights, Penalty(0.0, l2), make_room(layout), head)
+    return head, gain, coverage
+
+
+def choose_label(loss: Loss, examples: Examples, l2: float) -> int:
+    """The label of the best single-label head."""
+    layout, statistics, rows = make_statistics(loss, examples, single=True)
+    sums = np.empty(statistics.shape[1])
+    sum_rows(statistics, 0, rows, examples.weights, sums)
+    return find_best_label(layout, sums, Penalty(0.0, l2), np.full(layout.n_labels, np.nan))
+
+
+def fit_label(loss: Loss, examples: Examples, l2: float, label: int) -> tuple[float, float, float]:
+    """Score, gain and coverage of a head for one label."""
+    layout, statistics, rows = make_statistics(loss, examples, single=True)
+    assert isinstance(layout, Diagonal)
+    g, h, coverage = sum_label(statistics, label, rows, examples.weights)
+    gain, score = solve_label(g, h, Penalty(0.0, l2))
+    return score, gain, coverage
 
 
 def solve_matrix_free(loss: Loss, examples: Examples, l2: float) -> tuple[Array, float]:
     """Head and gain, by conjugate gradients."""
     layout, statistics, rows = make_statistics(loss, examples)
-    sums = np.empty(statistics.shape[1])
-    weight = sum_rows(statistics, 0, rows, examples.weights, sums)
+    room = make_room(layout)
+    weight = sum_rows(statistics, 0, rows, examples.weights, room.sums)
     head = np.full(examples.Y.shape[1], np.nan)
-    gain = _solve_matrix_free(layout, statistics, rows, examples.weights, weight, sums, 0.0, l2, head)
+    gain = _solve_matrix_free(layout, statistics, rows, examples.weights, weight, Penalty(0.0, l2), room, head)
     return head, gain
 
 
 def bound(loss: Loss, examples: Examples, l2: float) -> float:
     layout, statistics, rows = make_statistics(loss, examples)
-    assert layout in (OUTER, OUTER_GRADIENT)
+    assert isinstance(layout, Outer)
     sums = np.empty(statistics.shape[1])
     weight = sum_rows(statistics, 0, rows, examples.weights, sums)
-    return bound_gain(layout, sums, weight, 0.0, l2)
+    return bound_gain(layout, sums, weight, Penalty(0.0, l2))
 
 
 def quadratic(loss: Loss, examples: Examples) -> tuple[Array, Array]:
@@ -144,7 +150,7 @@ regularisation = st.sampled_from([0.25, 1.0, 16.0])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @given(examples=examples_strategy, l2=regularisation)
 def test_the_gain_is_the_drop_of_the_quadratic_objective(loss: Loss, examples: Examples, l2: float) -> None:
-    head, gain, _, coverage = fit_head(loss, examples, l2)
+    head, gain, coverage = fit_head(loss, examples, l2)
     g, H = quadratic(loss, examples)
     assert gain == pytest.approx(-objective(g, H, l2, head), rel=1e-9, abs=1e-14)
     assert coverage == pytest.approx(examples.weights.sum())
@@ -154,7 +160,7 @@ def test_the_gain_is_the_drop_of_the_quadratic_objective(loss: Loss, examples: E
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @given(examples=examples_strategy, l2=regularisation, seed=st.integers(0, 1000))
 def test_no_other_head_has_a_smaller_objective(loss: Loss, examples: Examples, l2: float, seed: int) -> None:
-    head, gain, _, _ = fit_head(loss, examples, l2)
+    head, gain, _ = fit_head(loss, examples, l2)
     g, H = quadratic(loss, examples)
     for step in np.random.default_rng(seed).normal(scale=0.1, size=(5, len(head))):
         assert objective(g, H, l2, head + step) > -gain
@@ -166,21 +172,22 @@ def test_a_single_label_head_is_the_best_of_all_labels(loss: Loss, examples: Exa
     g, H = quadratic(loss, examples)
     scores = -g / (np.diagonal(H) + l2)
     gains = -0.5 * g * scores
-    head, gain, label, _ = fit_head(loss, examples, l2, single=True)
+    label = choose_label(loss, examples, l2)
+    score, gain, coverage = fit_label(loss, examples, l2, label)
     assert gain == pytest.approx(gains.max(), rel=1e-9, abs=1e-14)
     assert gains[:label].max(initial=0.0) <= gains[label]  # the first of equals
-    np.testing.assert_allclose(head, np.where(np.arange(len(g)) == label, scores, 0.0), rtol=1e-9, atol=1e-13)
+    assert coverage == pytest.approx(examples.weights.sum())
+    np.testing.assert_allclose(score, scores[label], rtol=1e-9, atol=1e-13)
     for k in range(len(g)):
-        head, gain, kept, _ = fit_head(loss, examples, l2, single=True, label=k)
-        assert kept == k
+        score, gain, _ = fit_label(loss, examples, l2, k)
         assert gain == pytest.approx(gains[k], rel=1e-9, abs=1e-14)
-        assert np.flatnonzero(head).tolist() in ([k], [])
+        np.testing.assert_allclose(score, scores[k], rtol=1e-9, atol=1e-13)
 
 
 @given(examples=examples_strategy, l2=st.sampled_from([0.0, 0.25, 1.0]))
 def test_a_diagonal_problem_solved_as_dense_gives_the_label_wise_answer(examples: Examples, l2: float) -> None:
-    head, gain, _, _ = fit_head(label_wise_logistic, examples, l2)
-    dense_head, dense_gain, _, _ = fit_head(as_dense(label_wise_logistic), examples, l2)
+    head, gain, _ = fit_head(label_wise_logistic, examples, l2)
+    dense_head, dense_gain, _ = fit_head(as_dense(label_wise_logistic), examples, l2)
     np.testing.assert_allclose(dense_head, head, rtol=1e-10, atol=1e-12)
     assert dense_gain == pytest.approx(gain, rel=1e-10, abs=1e-14)
 
@@ -206,10 +213,26 @@ def test_many_labels_have_the_same_heads_as_few(loss: Loss) -> None:
     # Above some number of labels another solver takes over; the answer must not show where.
     for K in (40, 63, 64, 65, 100):
         examples = make_examples(25, K, seed=K)
-        head, gain, _, _ = fit_head(loss, examples, 1.0)
-        dense_head, dense_gain, _, _ = fit_head(as_dense(loss), examples, 1.0)
+        head, gain, _ = fit_head(loss, examples, 1.0)
+        dense_head, dense_gain, _ = fit_head(as_dense(loss), examples, 1.0)
         np.testing.assert_allclose(head, dense_head, rtol=1e-8, atol=1e-10)
         assert gain == pytest.approx(dense_gain, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "loss", [label_wise_logistic, *OUTER_LOSSES, as_dense(softmax_loss)], ids=lambda loss: loss.name
+)
+@pytest.mark.parametrize("K", [1, 5, 16, 17, 70])
+def test_room_for_many_labels_serves_fewer(loss: Loss, K: int) -> None:
+    examples = make_examples(25, K, seed=K)
+    layout, statistics, rows = make_statistics(loss, examples)
+    for n_labels in (K, K + 1, 67, 68, 100):  # from 68 labels on, linear systems of some kinds are not laid out
+        room = make_room(layout._replace(n_labels=max(n_labels, K)))
+        head = np.full(K, np.nan)
+        gain, _ = _fit_head(layout, statistics, rows, examples.weights, Penalty(0.0, 1.0), room, head)
+        expected = fit_head(loss, examples, 1.0)
+        np.testing.assert_array_equal(head, expected[0])
+        assert gain == expected[1]
 
 
 # --- The bound --------------------------------------------------------------------------------------------------------
@@ -250,7 +273,7 @@ def test_the_bound_is_tight_for_identical_examples(loss: Loss, seed: int, n: int
 )
 def test_heads_are_finite_without_regularisation(loss: Loss, seed: int, n: int, K: int, scale: float) -> None:
     examples = make_examples(n, K, seed, scale)
-    head, gain, _, _ = fit_head(loss, examples, 0.0)
+    head, gain, _ = fit_head(loss, examples, 0.0)
     assert np.isfinite(head).all()
     assert gain >= 0
     assert np.isfinite(gain)
@@ -275,7 +298,7 @@ def test_bound_and_conjugate_gradients_are_finite_without_regularisation(
 def test_a_label_without_curvature_gets_score_and_gain_0(loss: Loss) -> None:
     examples = make_examples(8, 3, seed=1)
     examples.F[:, 1] = 1000 * examples.Y[:, 1]  # saturated: neither gradient nor curvature
-    head, gain, _, _ = fit_head(loss, examples, 0.0)
+    head, gain, _ = fit_head(loss, examples, 0.0)
     assert head[1] == 0
     assert np.count_nonzero(head) == 2
     others = Examples(examples.Y[:, [0, 2]], examples.F[:, [0, 2]], examples.weights)
@@ -287,9 +310,11 @@ def test_a_label_without_curvature_gets_score_and_gain_0(loss: Loss) -> None:
 def test_a_gradient_without_curvature_asks_for_nothing(l2: float) -> None:
     linear = Loss("linear", "diagonal", lambda Y, F: -(Y * F).sum(axis=1), lambda Y, F: (-Y, 0 * F))
     for loss in (linear, as_dense(linear)):
-        head, gain, _, _ = fit_head(loss, make_examples(5, 3, seed=2), l2)
+        head, gain, _ = fit_head(loss, make_examples(5, 3, seed=2), l2)
         assert (head == 0).all()
         assert gain == 0
-    head, gain, _, _ = fit_head(linear, make_examples(5, 3, seed=2), l2, single=True)
-    assert (head == 0).all()
-    assert gain == 0
+    examples = make_examples(5, 3, seed=2)
+    for label in (choose_label(linear, examples, l2), 0, 1, 2):
+        score, gain, _ = fit_label(linear, examples, l2, label)
+        assert score == 0
+        assert gain == 0

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier, BoomerRegressor
+from pyboomer.compiling.simd import pad
 from pyboomer.editing import refit_heads
 from pyboomer.engine.heads import choose_labels
-from pyboomer.engine.statistics import DENSE, DIAGONAL, OUTER, OUTER_GRADIENT, count_columns, pad, take_labels
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -77,6 +78,17 @@ def test_fixed_features_are_considered_as_in_the_reference(
     check_oracle: Check, variant: dict[str, Any], fixed: tuple[int, ...]
 ) -> None:
     check_oracle(X, Y, nominal=[5], **variant, n_drawn_features=1, fixed_features=fixed, n_rules=15)
+
+
+@pytest.mark.parametrize(
+    "options", [{"head": 3}, {"head": 0.9}, {"n_drawn_labels": 3}, {"head": 2, "n_drawn_labels": 3}], ids=str
+)
+def test_a_few_of_many_labels_are_those_of_the_reference(
+    check_oracle: Check, multi: dict[str, Any], options: dict[str, Any]
+) -> None:
+    many = np.random.default_rng(0).permuted(np.tile(Y, (1, 14)), axis=0)
+    many[:, :K] = Y
+    check_oracle(X, many, nominal=[5], **{**multi, **options}, n_drawn_features=3, n_rules=4)
 
 
 @pytest.mark.parametrize("head", [2, 0.3])
@@ -215,6 +227,17 @@ def test_binned_features_and_threads_learn_the_same_from_few_values(loss: str, o
     np.testing.assert_allclose(binned.decision_function(coarse), exact.decision_function(coarse), rtol=1e-7)
 
 
+@pytest.mark.parametrize("options", [{"head": 3}, {"max_labels": 3}], ids=str)
+@pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
+def test_a_few_of_many_labels_are_learned_from_bins(loss: str, options: dict[str, Any]) -> None:
+    coarse = np.nan_to_num(X).round()
+    labels = np.random.default_rng(0).permuted(np.tile(LABELS, (1, 14)), axis=0)
+    labels[:, :K] = LABELS
+    settings: dict[str, Any] = {"loss": loss, "n_rules": 5, "random_state": 1, **options}
+    exact, binned = (BoomerClassifier(**settings, max_bins=bins).fit(coarse, labels) for bins in (None, 16))
+    np.testing.assert_allclose(binned.decision_function(coarse), exact.decision_function(coarse), rtol=1e-7)
+
+
 def test_a_regressor_takes_the_same_options() -> None:
     targets = np.nan_to_num(X[:, :4]) + 100
     for options in ({"head": 2}, {"head": 0.5}, {"max_labels": 1}, {"l1": 0.1}, {"fixed_features": [0]}):
@@ -247,16 +270,18 @@ def test_the_labels_of_the_largest_gains_are_chosen(gains: list[int], most: int,
     assert chosen == sorted(k for i, k in enumerate(order) if i == 0 or gains[k] >= share * max(gains))
 
 
-@pytest.mark.parametrize("layout", [DIAGONAL, OUTER_GRADIENT, OUTER, DENSE])
-def test_statistics_of_some_labels_are_rows_and_columns_of_the_hessian(layout: int) -> None:
+@pytest.mark.parametrize("layout", [Diagonal(11), Outer(11, 0), Outer(11, 2), Dense(11)], ids=str)
+def test_statistics_of_some_labels_are_rows_and_columns_of_the_hessian(layout: Layout) -> None:
     rng = np.random.default_rng(0)
     k, labels = 11, np.array([1, 4, 9, 10])
-    statistics = rng.normal(size=(3, count_columns(layout, k)))
-    taken = np.full((3, count_columns(layout, len(labels))), np.nan)
-    take_labels(layout, k, statistics, labels, taken)
+    statistics = rng.normal(size=(3, count_columns(layout)))
+    fewer = resize.in_python(layout, len(labels))
+    assert repr(fewer) == repr(layout._replace(n_labels=len(labels)))
+    taken = np.full((3, count_columns(fewer)), np.nan)
+    take_labels(layout, statistics, labels, taken)
     width, own = pad(k), pad(len(labels))
     np.testing.assert_array_equal(taken[:, : len(labels)], statistics[:, labels])
-    if layout == DENSE:
+    if isinstance(layout, Dense):
         H, taken_H = np.zeros((2, 3, k, k))
         H[:, *np.tril_indices(k)] = statistics[:, width : width + k * (k + 1) // 2]
         i, j = np.tril_indices(len(labels))

@@ -15,10 +15,12 @@ from pyboomer.losses import (
     FOR_LABELS,
     dense_hessians,
     example_wise_logistic,
-    example_wise_squared_error,
-    example_wise_squared_hinge,
     find_loss,
     label_wise_logistic,
+)
+from pyboomer.losses.squared import (
+    example_wise_squared_error,
+    example_wise_squared_hinge,
 )
 
 Array = NDArray[np.float64]

@@ -169,7 +169,7 @@ def follow(recipe: dict[str, Any], scores: Any, model: BoomerClassifier) -> Any:
 
 
 @pytest.mark.parametrize("classes", [["only"], ["a", "b"], ["a", "b", "c"]], ids=len)
-@pytest.mark.parametrize("loss", [*FOR_LABELS, OWN["own, joint, odds"]], ids=str)
+@pytest.mark.parametrize("loss", [*FOR_LABELS, OWN["own, joint, odds"]], ids=lambda loss: getattr(loss, "name", loss))
 def test_all_decodings_of_classes_agree(loss: Any, classes: list[str]) -> None:
     y = np.array(classes)[np.minimum(Y[:, 0] + Y[:, 1], len(classes) - 1)]
     clf = BoomerClassifier(loss, n_rules=15, random_state=1).fit(X, y)

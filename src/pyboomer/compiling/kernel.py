@@ -7,13 +7,15 @@ Compiled code is kept on disk. Numba would use it again as long as the file of t
 other files is compiled into it. So here it is used again only if the whole package is the same, byte for byte.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+from numba import config, njit, types
+
+from pyboomer.compiling.inner import InnerCompiler
 
 
 @cache
@@ -26,24 +28,48 @@ def stamp_sources() -> str:
     return digest.hexdigest()
 
 
-def _compile(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function by Numba when it is first called with arguments of some types."""
+def entry(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function that Python calls, and keep the compiled code on disk; it may make arrays."""
     if function is None:
-        return partial(_compile, **options)
+        return partial(entry, **options)
     compiled = njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
         compiled._cache._cache_file._source_stamp = stamp_sources()  # Numba has no public way to say it
     return compiled
 
 
-# What Python calls: it may make arrays.
-entry: Any = _compile
-# What other compiled code calls: leaving out the way in from Python halves the time it takes to compile.
-inner: Any = partial(_compile, no_cpython_wrapper=True, _nrt=False)
-# What both may call.
-kernel: Any = partial(_compile, _nrt=False)
+def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function that only other compiled code calls."""
+    if function is None:
+        return partial(inner, **options)
+    no_entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": InnerCompiler}
+    return njit(nogil=True, _nrt=False, **no_entry, **options)(function)
+
+
+class Kernel:
+    """A function that both Python and compiled code call; each way is compiled if it is used."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self.entry = entry(function, _nrt=False, **options)
+        self.inner = inner(function, **options)
+        self.py_func = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._numba_type_ = types.Dispatcher(self.inner)  # what Numba sees of it
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.entry(*arguments)
+
+
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function that both Python and compiled code call."""
+    if function is None:
+        return partial(kernel, **options)
+    return function if config.DISABLE_JIT else Kernel(function, options)
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether there is compiled code of a function, at least for arguments of some types."""
-    return config.DISABLE_JIT or bool(function.signatures or function._cache._cache_file._load_index())
+    """Whether there is compiled code of a kernel for Python to call, at least for arguments of some types."""
+    if config.DISABLE_JIT:
+        return True
+    compiled = function.entry
+    return bool(compiled.signatures or compiled._cache._cache_file._load_index())

@@ -54,7 +54,8 @@ class _ByKindType(types.Callable, types.Opaque):
         super().__init__(f"by_kind({function.__name__})")
 
     def _choose(self, kind: Any) -> Any:
-        return types.Dispatcher(self.function.implementations[kind.instance_class])
+        implementation = self.function.implementations[kind.instance_class]
+        return types.Dispatcher(getattr(implementation, "inner", implementation))
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         return self._choose(args[0]).get_call_type(context, args, kws)

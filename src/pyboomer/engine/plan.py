@@ -14,7 +14,7 @@ import numpy as np
 from pyboomer.arrays import Array, Rows
 from pyboomer.engine.heads import Penalty, Room, make_room
 from pyboomer.engine.promise import Settings, Task
-from pyboomer.engine.rating import OneLabel, Rating, make_rating, make_single_rating
+from pyboomer.engine.rating import HeadRating, OneLabel, Rating, make_rating, make_single_rating
 from pyboomer.engine.sampling import Draw, Strata, count_examples, count_features, count_labels, make_draw
 from pyboomer.engine.statistics import Diagonal, Layout, count_columns, resize
 from pyboomer.engine.sweeping import Runs, make_runs
@@ -82,7 +82,7 @@ class Partial(NamedTuple):
 
     penalty: Penalty
     layout: Layout
-    choosing: Rating  # of the first condition
+    choosing: HeadRating  # of the first condition
     settled: Rating  # of all others
     room: Room
     statistics: Array  # room for those of the labels chosen
@@ -113,8 +113,7 @@ def make_plan(task: Task, settings: Settings) -> Plan:
         n_samples = count_examples(settings.max_samples, n, settings.sampling == "with-replacement")
     sampling = Sampling(n_samples, task.strata, np.empty(n), np.empty(n, dtype=np.uint32))
     features = make_draw(n_features, count_features(settings.max_features, n_features - len(fixed)), fixed)
-    min_coverage = settings.min_coverage if settings.min_coverage > 1 else 0.0  # weights may add up to less than 1
-    search = Search(int(settings.seed), float(min_coverage), features, make_runs(n), True)
+    search = Search(int(settings.seed), float(settings.min_coverage), features, make_runs(n), True)
     longest = n if settings.max_conditions is None else min(int(settings.max_conditions), n)
     return Plan(sampling, search, longest, float(settings.learning_rate))
 
@@ -145,4 +144,5 @@ def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Head
     if size == k and share == 0:
         return Complete(penalty, layout, rating, room)
     choosing = make_rating(layout, penalty, size, share, exact)
+    assert isinstance(choosing, HeadRating)
     return Partial(penalty, layout, choosing, rating, room, np.empty(n * count_columns(layout)))

@@ -35,7 +35,7 @@ class Settings:
     max_features: str | int | float | None = None
     max_labels: str | int | float | None = None
     max_conditions: int | None = None
-    min_coverage: float = 1
+    min_coverage: float = 0.0
     search: str = "bound"
     max_bins: str | int | None = None
     n_jobs: int | None = None

@@ -153,27 +153,27 @@ class HeadBySystem(NamedTuple):
     z: Array
 
 
-Rating = SumOfLabels | BoundOfLabels | BestLabel | OneLabel | HeadByLabel | HeadByBound | HeadBySystem
+HeadRating = HeadByLabel | HeadByBound | HeadBySystem
+Rating = SumOfLabels | BoundOfLabels | BestLabel | OneLabel | HeadRating
 
 
 def make_rating(layout: Layout, penalty: Penalty, size: int, share: float, exact: bool) -> Rating:
     """The rating for heads of at most `size` labels, of a gain of at least a share of the largest."""
     k = layout.n_labels
     some = size < k or share > 0
-    exact = exact or isinstance(layout, Dense)
+    exact = (exact and isinstance(layout, Outer)) or isinstance(layout, Dense)
     if not (some or exact or penalty.l1 > 0 or (isinstance(layout, Outer) and layout.b > 0)):
         quick = SumOfLabels if isinstance(layout, Diagonal) else BoundOfLabels
         return quick(penalty, *np.empty((3, count_columns(layout))))
-    sums = np.empty((4, count_columns(Dense(k) if exact else layout)))
+    whole, present, sums, others = np.empty((4, count_columns(Dense(k) if exact else layout)))
     gains, labels = np.empty(k), np.empty(k, dtype=np.int64)
     if isinstance(layout, Diagonal):
-        return HeadByLabel(penalty, *sums, layout, size, share, gains, labels)
-    if not exact:
-        assert isinstance(layout, Outer)
-        return HeadByBound(penalty, *sums, layout, size, share, gains, labels)
+        return HeadByLabel(penalty, whole, present, sums, others, layout, size, share, gains, labels)
+    if isinstance(layout, Outer) and not exact:
+        return HeadByBound(penalty, whole, present, sums, others, layout, size, share, gains, labels)
     b = layout.b if isinstance(layout, Outer) else -1
-    systems = np.empty((k, pad(k))), np.empty((k, pad(k))), np.empty(k)
-    return HeadBySystem(penalty, *sums, Dense(k), size, share, gains, labels, b, *systems)
+    system = np.empty((k, pad(k))), np.empty((k, pad(k))), np.empty(k)
+    return HeadBySystem(penalty, whole, present, sums, others, Dense(k), size, share, gains, labels, b, *system)
 
 
 def make_single_rating(layout: Diagonal, penalty: Penalty) -> Rating:

@@ -57,7 +57,7 @@ class Validation:
 
     def is_due(self, n_rules: int, last: int) -> bool:
         """Whether the model is to be evaluated after so many rules, of which there will be `last` at most."""
-        return n_rules % EVERY == 0 or n_rules >= last or not self.curve
+        return n_rules > self.n_rules and (n_rules % EVERY == 0 or n_rules >= last or not self.curve)
 
     def is_enough(self, n_rules: int) -> bool:
         """Whether there has been no improvement for too long."""

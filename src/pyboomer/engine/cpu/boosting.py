@@ -88,7 +88,7 @@ def _focus(layout: Layout, statistics: Array, labels: NDArray[np.int64], room: A
 
 
 @kernel
-def draw_rows(sampling: Sampling, seed: int, rule: int, weight: Array) -> int:
+def draw_rows(sampling: Sampling, seed: int, rule: int, weight: Array) -> np.int64:
     """Draw the examples that a rule is learned from (Alg. 1, line 5); returns how many there are.
 
     Those sampled, of positive weight, are first in `sampling.rows`; behind them follow the others.
@@ -240,7 +240,7 @@ def _learn_partial(
 @kernel
 def learn_rules(
     columns: Any, examples: Examples, labels: Any, heads: Any, plan: Plan, found: Found, first: int, chunk: Chunk
-) -> tuple[int, int]:
+) -> tuple[int, np.int64]:
     """Learn rules from number `first` on (Alg. 1, lines 3 to 8), as many as a chunk has room for.
 
     Scores and statistics are updated; the statistics of a user's own loss are left to the caller. Returns how many

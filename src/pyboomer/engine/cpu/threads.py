@@ -101,7 +101,7 @@ class Threads:
         size = statistics.shape[1]
         n_parts = self._count(len(rows) * size)
         if n_parts == 1 or isinstance(layout, Dense):
-            return fit_head(layout, statistics, rows, weights, penalty, room, head)  # type: ignore[no-any-return]
+            return fit_head(layout, statistics, rows, weights, penalty, room, head)
 
         def sum_columns(part: slice) -> None:
             sum_rows(statistics, part.start, rows, weights, room.sums[part])

@@ -1,4 +1,4 @@
-"""Columns are sorted without losing anything; sparse data is learned from as its dense copy."""
+"""Columns of a sparse X are sorted without losing anything, and are learned from as those of its dense copy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +8,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
-from pyboomer.columns.categories import encode, encode_values, find_categories
-from pyboomer.columns.features import sort_columns
+from pyboomer.columns.categories import encode, find_categories
+from pyboomer.columns.sparse import SparseColumns, sort_stored
 
 Array = NDArray[np.float64]
 
@@ -33,7 +32,7 @@ def store_zeros(X: Array, rng: np.random.Generator) -> sp.csc_array:
     return sp.csc_array((X[rows, columns], (rows, columns)), shape=X.shape)
 
 
-def rebuild(columns: Any, n: int) -> Array:
+def rebuild(columns: SparseColumns, n: int) -> Array:
     """X again, from its sorted columns."""
     X = np.tile(columns.fill, (n, 1))
     for f in range(X.shape[1]):
@@ -51,10 +50,13 @@ matrices = st.builds(
 )
 
 
-@pytest.mark.parametrize("form", [np.asarray, *FORMATS])
+# --- Sorting ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
 @given(X=matrices)
-def test_sorted_columns_hold_every_value_in_ascending_order(form: Any, X: Array) -> None:
-    columns = sort_columns(form(X), {})
+def test_sparse_columns_hold_every_value_in_ascending_order(form: Any, X: Array) -> None:
+    columns = sort_stored(form(X), {})
     np.testing.assert_array_equal(rebuild(columns, len(X)), X)
     for f in range(X.shape[1]):
         values = columns.value[columns.start[f] : columns.start[f + 1]]
@@ -65,47 +67,40 @@ def test_sorted_columns_hold_every_value_in_ascending_order(form: Any, X: Array)
 
 
 @given(X=matrices)
-def test_sorting_leaves_x_as_it_was(X: Array) -> None:
-    before, sparse = X.copy(), sp.csc_array(X)
-    stored = sparse.data.copy()
+def test_sorting_leaves_what_is_stored_as_it_was(X: Array) -> None:
+    sparse = sp.csc_array(X)
+    stored, rows = sparse.data.copy(), sparse.indices.copy()
     categories = find_categories(X, np.ones(X.shape[1], dtype=bool))
-    sort_columns(encode(X, categories), categories)
-    sort_columns(sparse, categories)
-    np.testing.assert_array_equal(X, before)
-    np.testing.assert_array_equal(sparse.data, stored)
+    for known in (categories, {}):
+        sort_stored(sparse, known)
+        np.testing.assert_array_equal(sparse.data, stored)
+        np.testing.assert_array_equal(sparse.indices, rows)
 
 
 @given(X=matrices)
-def test_categories_are_the_distinct_values_and_codes_their_positions(X: Array) -> None:
-    nominal = np.ones(X.shape[1], dtype=bool)
-    categories = find_categories(X, nominal)
-    assert categories == find_categories(sp.csc_array(X), nominal)
-    codes = encode(X, categories)
-    for f, values in categories.items():
-        assert list(values) == sorted(set(X[~np.isnan(X[:, f]), f].tolist()))
-        for x, code in zip(X[:, f], codes[:, f], strict=True):
-            assert np.isnan(code) if np.isnan(x) else values[int(code)] == x
-    columns = sort_columns(sp.csc_array(X), categories)
-    np.testing.assert_array_equal(rebuild(columns, len(X)), codes)
+def test_columns_hold_the_codes_of_categories(X: Array) -> None:
+    categories = find_categories(X, np.ones(X.shape[1], dtype=bool))
+    columns = sort_stored(sp.csc_array(X), categories)
+    np.testing.assert_array_equal(rebuild(columns, len(X)), encode(X, categories))
+    assert columns.nominal.all()
 
 
-def test_an_unseen_category_has_a_code_of_its_own_and_a_missing_one_none() -> None:
-    codes = encode_values(np.array([2.0, 3.0, -1.0, np.nan, 9.0]), np.array([-1.0, 2.0]))
-    np.testing.assert_array_equal(codes, [1.0, 2.0, 0.0, np.nan, 2.0])
-    np.testing.assert_array_equal(encode_values(np.array([1.0, np.nan]), np.array([])), [0.0, np.nan])
+@pytest.mark.parametrize("n", [10, 300])
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_sparse_columns_are_sorted_as_numpy_sorts_them(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.choice([0.0, 0.0, 1.0, -1.0, 2.5, np.nan], size=(n, 3))
+    columns = sort_stored(sp.csr_array(X), {})
+    for f in range(3):
+        own = slice(columns.start[f], columns.start[f + 1])
+        stored = np.flatnonzero(X[:, f] != 0)
+        order = stored[np.argsort(X[stored, f], kind="stable")]
+        np.testing.assert_array_equal(columns.example[own], order)
+        np.testing.assert_array_equal(columns.value[own], X[order, f])
 
 
-def test_zeros_that_are_no_known_category_stay_unseen() -> None:
-    # Every training example stores a value of the feature; a later zero is a category nobody has seen.
-    full = sp.csc_array(np.array([[1.0], [2.0]]))
-    assert find_categories(full, np.array([True])) == {0: (1, 2)}
-    clf = BoomerClassifier(n_rules=3, categorical_features=[0], bootstrap=False)
-    clf.fit(sp.csr_array(np.array([[1.0], [2.0]] * 5)), np.array([[1], [0]] * 5))
-    zero = np.zeros((1, 1))
-    np.testing.assert_array_equal(clf.decision_function(sp.csr_array(zero)), clf.decision_function(zero))
-
-
-# --- Sparse data ------------------------------------------------------------------------------------------------------
+# --- Learning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("search", ["exact", "bound"])
@@ -163,39 +158,3 @@ def test_the_classifier_takes_every_sparse_format(form: Any) -> None:
     assert [str(rule) for rule in sparse.rules_] == [str(rule) for rule in dense.rules_]
     np.testing.assert_allclose(sparse.decision_function(form(X)), dense.decision_function(X), rtol=1e-9)
     np.testing.assert_array_equal(sparse.decision_function(X), sparse.decision_function(form(X)))
-
-
-NUMBERS = st.one_of(
-    st.floats(allow_nan=True, allow_infinity=False, width=64),
-    st.sampled_from([0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1.7e308, -1.7e308, float("nan")]),
-    st.integers(-3, 3).map(float),
-)
-
-
-@given(st.integers(1, 40).flatmap(lambda n: hnp.arrays(np.float64, (n, 2), elements=NUMBERS)))
-@settings(max_examples=200)
-def test_columns_are_sorted_as_numpy_sorts_them(X: Any) -> None:
-    n = len(X)
-    columns = sort_columns(X, {})
-    for f in range(2):
-        own = slice(f * n, (f + 1) * n)
-        order = np.argsort(X[:, f], kind="stable")
-        np.testing.assert_array_equal(columns.example[own], order)
-        np.testing.assert_array_equal(columns.value[own], X[order, f])
-        np.testing.assert_array_equal(columns.position[f][order], np.arange(n))
-        assert columns.present[f] == n - np.isnan(X[:, f]).sum()
-
-
-@pytest.mark.parametrize("n", [10, 300])
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=30)
-def test_sparse_columns_are_sorted_as_numpy_sorts_them(n: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    X = rng.choice([0.0, 0.0, 1.0, -1.0, 2.5, np.nan], size=(n, 3))
-    columns = sort_columns(sp.csr_array(X), {})
-    for f in range(3):
-        own = slice(columns.start[f], columns.start[f + 1])
-        stored = np.flatnonzero(X[:, f] != 0)
-        order = stored[np.argsort(X[stored, f], kind="stable")]
-        np.testing.assert_array_equal(columns.example[own], order)
-        np.testing.assert_array_equal(columns.value[own], X[order, f])

@@ -7,9 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
-from pyboomer.columns.binning import bin_columns, find_edges
-from pyboomer.columns.features import MISSING
-from pyboomer.engine import threads
+from pyboomer.columns.binned import MISSING, bin_columns, find_edges
 from pyboomer.rules.ensemble import RuleEnsemble
 
 Array = NDArray[np.float64]
@@ -93,7 +91,7 @@ def test_auto_uses_bins_only_for_many_examples(monkeypatch: pytest.MonkeyPatch) 
     X, Y = make_data(600)
     rules = {bins: BoomerClassifier(max_bins=bins, n_rules=5, random_state=0).fit(X, Y).rules_ for bins in (None, 255)}
     assert BoomerClassifier(n_rules=5, random_state=0).fit(X, Y).rules_ == rules[None]
-    monkeypatch.setattr("pyboomer.columns.binning.FROM", 500)
+    monkeypatch.setattr("pyboomer.columns.binned.FROM", 500)
     assert BoomerClassifier(n_rules=5, random_state=0).fit(X, Y).rules_ == rules[255]
     assert BoomerClassifier(n_rules=5, random_state=0, search="exact").fit(X, Y).rules_ != rules[255]
 
@@ -110,15 +108,3 @@ def test_bad_requests_for_bins_name_the_culprit() -> None:
     for wrong in (1, 256, 2.5, "many", True):
         with pytest.raises(ValueError, match='max_bins must be None, "auto" or a whole number from 2 to 255'):
             BoomerClassifier(max_bins=wrong).fit(X, Y)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("head", ["single", "multi"])
-@pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
-def test_the_number_of_threads_changes_nothing(loss: str, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WORTHWHILE", 1)  # so that every step is divided
-    X, Y = make_data(3000)
-    one, *others = (
-        BoomerClassifier(loss, head=head, n_rules=20, max_bins=16, n_jobs=n, random_state=2).fit(X, Y).rules_
-        for n in (None, 2, 4, 5)
-    )
-    assert all(rules == one for rules in others)
