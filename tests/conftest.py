@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from pyboomer.columns.categories import encode, find_categories
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
-from pyboomer.engine.cpu.learners import Learner, make_engine
+from pyboomer.datasets import Dataset, load_dataset
+from pyboomer.engine.choice import make_engine
+from pyboomer.engine.cpu.learners import Learner
 from pyboomer.engine.promise import Settings, Task
 from pyboomer.engine.sampling import NO_STRATA
 from pyboomer.learning.training import Lesson, _collect_rules
-from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
 from pyboomer.rules.ensemble import RuleEnsemble

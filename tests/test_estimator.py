@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
-from pyboomer.engine.cpu.boosting import needs_compiling
+from pyboomer.engine.choice import needs_compiling
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(150, 6))

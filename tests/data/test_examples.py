@@ -72,7 +72,9 @@ def test_sums_are_those_over_the_known_labels_alone(booster_of: Callable[..., An
     assert (h[UNKNOWN] == 0).all()
     for k in range(4):
         known = ~UNKNOWN[:, k]
-        expected = label_wise_logistic.derivatives(2.0 * Y[known][:, [k]] - 1, booster.ledger.scores[:60][known][:, [k]])
+        expected = label_wise_logistic.derivatives(
+            2.0 * Y[known][:, [k]] - 1, booster.ledger.scores[:60][known][:, [k]]
+        )
         np.testing.assert_allclose(g[:, k].sum(), expected[0].sum())
         np.testing.assert_allclose(h[:, k].sum(), expected[1].sum())
 

@@ -275,7 +275,7 @@ def test_statistics_of_some_labels_are_rows_and_columns_of_the_hessian(layout: L
     rng = np.random.default_rng(0)
     k, labels = 11, np.array([1, 4, 9, 10])
     statistics = rng.normal(size=(3, count_columns(layout)))
-    fewer = resize.in_python(layout, len(labels))
+    fewer = resize(layout, len(labels))
     assert repr(fewer) == repr(layout._replace(n_labels=len(labels)))
     taken = np.full((3, count_columns(fewer)), np.nan)
     take_labels(layout, statistics, labels, taken)

@@ -16,7 +16,7 @@ from pyboomer.cli.inputs import Input, fit_model
 from pyboomer.cli.reports import draw_pixels, draw_segments, format_table, join_drawings, spell_out_rule
 from pyboomer.datasets import load_dataset
 from pyboomer.datasets.digits import SEGMENTS
-from pyboomer.engine.cpu.boosting import needs_compiling
+from pyboomer.engine.choice import needs_compiling
 from pyboomer.metrics import METRICS
 
 LOSSES = ("label-wise-logistic", "example-wise-logistic")

@@ -70,7 +70,7 @@ def shows_progress(quiet: bool) -> bool:
 
 def announce_compiling() -> None:
     """Announce the compilation that would make a progress bar over several models stand still."""
-    from pyboomer.engine.cpu.boosting import needs_compiling
+    from pyboomer.engine.choice import needs_compiling
     from pyboomer.learning.training import COMPILING
 
     if needs_compiling():

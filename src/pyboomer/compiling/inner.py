@@ -2,7 +2,8 @@
 
 Numba would optimise each compiled function, turn it into machine code, and do so once more for every function that
 calls it, and for those that call these. Here a function that only compiled code calls is left as LLVM's intermediate
-code; it is optimised, once, with the function that Python calls. That more than halves the time of compiling.
+code; it is optimised, once, with the function that Python calls. That more than halves the time of compiling. And LLVM
+is told that nobody else calls it, so that it need not keep to conventions: arguments that are not used are not passed.
 
 This takes parts of Numba that are not public: a pass of its compiler, and its library of code.
 """
@@ -28,6 +29,29 @@ class InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
 
+class EntryLibrary(JITCodeLibrary):
+    """Code that Python calls, with all that was linked to it."""
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "linkonce_odr":  # of another library
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class EntryLowering(NativeLowering):
+    """From Numba's intermediate code to machine code."""
+
+    _name = "entry_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower a function into a library of its own."""
+        state.library = EntryLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class InnerLowering(NativeLowering):
     """From Numba's intermediate code to LLVM's, and no further."""
@@ -51,12 +75,27 @@ class InnerLowering(NativeLowering):
         return True
 
 
-class InnerCompiler(CompilerBase):
-    """Numba's compiler, with that pass."""
+class _Compiler(CompilerBase):
+    """Numba's compiler, with one of these passes."""
+
+    lowering: type
 
     def define_pipelines(self) -> list[Any]:
         """The passes of the compiler."""
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.passes = [(InnerLowering if kind is NativeLowering else kind, text) for kind, text in pipeline.passes]
+        passes = pipeline.passes
+        pipeline.passes = [(self.lowering if kind is NativeLowering else kind, text) for kind, text in passes]
         pipeline.finalize()
         return [pipeline]
+
+
+class InnerCompiler(_Compiler):
+    """Compiles inner code."""
+
+    lowering = InnerLowering
+
+
+class EntryCompiler(_Compiler):
+    """Compiles what Python calls."""
+
+    lowering = EntryLowering

@@ -15,7 +15,7 @@ from typing import Any
 
 from numba import config, njit, types
 
-from pyboomer.compiling.inner import InnerCompiler
+from pyboomer.compiling.inner import EntryCompiler, InnerCompiler
 
 
 @cache
@@ -32,32 +32,56 @@ def entry(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function that Python calls, and keep the compiled code on disk; it may make arrays."""
     if function is None:
         return partial(entry, **options)
-    compiled = njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
+    compiled = njit(cache=True, nogil=True, no_cfunc_wrapper=True, pipeline_class=EntryCompiler, **options)(function)
     if not config.DISABLE_JIT:
         compiled._cache._cache_file._source_stamp = stamp_sources()  # Numba has no public way to say it
     return compiled
+
+
+class Inner:
+    """A function that only other compiled code calls."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        no_entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": InnerCompiler}
+        self.compiled = njit(nogil=True, _nrt=False, **no_entry, **options)(function)
+        self.py_func = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._numba_type_ = types.Dispatcher(self.compiled)  # what Numba sees of it
+
+    def __call__(self, *arguments: Any) -> Any:  # noqa: ARG002
+        raise TypeError(f"{self.__name__} is for compiled code; Python can run {self.__name__}.py_func")
+
+
+class Plain(Inner):
+    """A function so small that Python had better run it itself."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+
+class Kernel(Inner):
+    """A function that Python calls, too; each way is compiled if it is used."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        super().__init__(function, options)
+        self.entry = entry(function, _nrt=False, **options)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.entry(*arguments)
 
 
 def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function that only other compiled code calls."""
     if function is None:
         return partial(inner, **options)
-    no_entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": InnerCompiler}
-    return njit(nogil=True, _nrt=False, **no_entry, **options)(function)
+    return function if config.DISABLE_JIT else Inner(function, options)
 
 
-class Kernel:
-    """A function that both Python and compiled code call; each way is compiled if it is used."""
-
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-        self.entry = entry(function, _nrt=False, **options)
-        self.inner = inner(function, **options)
-        self.py_func = function
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._numba_type_ = types.Dispatcher(self.inner)  # what Numba sees of it
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.entry(*arguments)
+def plain(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a small function for compiled code; Python runs it as it is."""
+    if function is None:
+        return partial(plain, **options)
+    return function if config.DISABLE_JIT else Plain(function, options)
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -25,12 +25,14 @@ class ByKind:
         self._numba_type_ = _ByKindType(self)  # where Numba looks for the type of what compiled code calls
 
     def __call__(self, kind: Any, *arguments: Any) -> Any:
-        return self.implementations[type(kind)](kind, *arguments)
+        return self.choose(type(kind))(kind, *arguments)
 
-    def in_python(self, kind: Any, *arguments: Any) -> Any:
-        """Call the implementation as Python runs it."""
-        implementation = self.implementations[type(kind)]
-        return getattr(implementation, "py_func", implementation)(kind, *arguments)
+    def choose(self, kind: type) -> Any:
+        """The implementation for a kind."""
+        if kind not in self.implementations:
+            known = ", ".join(known.__name__ for known in self.implementations)
+            raise TypeError(f"{self.__name__} is not written for {kind.__name__}, but for {known}")
+        return self.implementations[kind]
 
     def of(self, *kinds: type, compile: Function = inner, **options: Any) -> Callable[[Function], Any]:
         """Add the implementation for some kinds; with ``compile=kernel``, Python can call it, too."""
@@ -54,8 +56,7 @@ class _ByKindType(types.Callable, types.Opaque):
         super().__init__(f"by_kind({function.__name__})")
 
     def _choose(self, kind: Any) -> Any:
-        implementation = self.function.implementations[kind.instance_class]
-        return types.Dispatcher(getattr(implementation, "inner", implementation))
+        return self.function.choose(getattr(kind, "instance_class", type(kind)))._numba_type_
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         return self._choose(args[0]).get_call_type(context, args, kws)

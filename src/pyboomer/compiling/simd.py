@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 from numpy.typing import NDArray
 
-from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.kernel import inner, plain
 
 LANES = 8
 _FLAGS = ("contract", "nsz")  # products may be fused with sums; NaN and infinity keep their meaning
@@ -306,7 +306,7 @@ else:
     at_most, equal = _comparison("<="), _comparison("==")
 
 
-@kernel
+@plain
 def pad(k: int) -> int:
     """How many numbers the vectors have that hold k numbers."""
     return -(-k // LANES) * LANES
@@ -327,7 +327,7 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 
 
-@kernel(error_model="numpy")
+@inner(error_model="numpy", forceinline=True)
 def exp(x: Any) -> Any:
     """The exponential of each number, for numbers up to 0; exact to about one unit in the last place.
 

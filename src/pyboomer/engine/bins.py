@@ -83,7 +83,7 @@ def _learn_partial(steps: Steps, heads: Partial, plan: Plan, rule: int, body: Ar
     chosen = choosing.labels[: choose_head(choosing, choosing.whole, weight)].copy()
     steps.focus(chosen)
     if size > 0:
-        settled = focus_rating.in_python(heads.settled, len(chosen))
+        settled = focus_rating(heads.settled, len(chosen))
         size, _ = refine_rule(steps, settled, plan, rule, body, size, best)
     return size, chosen
 

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, load, pad, splat, store, total, where_above
+from pyboomer.compiling.simd import LANES, load, make_zeros, pad, splat, store, total, where_above
 from pyboomer.engine.statistics import CACHE, Dense, Diagonal, Layout, Outer, count_columns, sum_hessians, sum_rows
 from pyboomer.rules.precision import FLOOR, TIE
 
@@ -54,11 +54,10 @@ class Room(NamedTuple):
 
 def make_room(layout: Layout) -> Room:
     """Scratch for heads of this layout, or of fewer labels."""
-    k = layout.n_labels
-    outer = isinstance(layout, Outer)
-    n_rows = k if isinstance(layout, Dense) or (outer and k < FAR * CONJUGATE_GRADIENTS_FROM) else 0
-    A, L = np.empty((2, n_rows * pad(k)))
-    return Room(np.empty(count_columns(layout)), np.empty((7 if outer else 0, pad(k))), A, L)
+    k, outer = layout.n_labels, isinstance(layout, Outer)
+    most = k if isinstance(layout, Dense) else min(k, FAR * CONJUGATE_GRADIENTS_FROM - 1) * outer  # that are eliminated
+    A, L = make_zeros((2, most * pad(most)))
+    return Room(make_zeros((1, count_columns(layout)))[0], make_zeros((7 * outer, pad(k))), A, L)
 
 
 @inner
@@ -386,7 +385,7 @@ def _shape_system(n_labels: int, room: Room) -> tuple[Array, Array]:
     return A.reshape((n_labels, width)), L.reshape((n_labels, width))
 
 
-@kernel
+@plain
 def is_matrix_free(layout: Outer, statistics: Array, rows: Rows) -> bool:
     """Whether conjugate gradients solve Eq. 16 faster than elimination."""
     in_cache = rows.shape[0] * statistics.shape[1] < CACHE

@@ -50,7 +50,7 @@ class Ledger:
         self.signs = pad_signs(task.Y, None if label_weight is None else label_weight > 0)
         self.twin = TWINS.get(loss)
         self.scores = make_zeros((n, pad(k)))
-        if self.twin is not None:
+        if self.twin is not None and self.twin.begin is not None:
             self.scores[:, :k] = self.twin.begin(task.Y)
         self.layout = choose_layout(loss, k, single)
         self.truth = self._tell(self.layout)
@@ -121,7 +121,7 @@ class Ledger:
         """The head for some of the labels, and its gain, from the examples covered (Alg. 2)."""
         layout, statistics = self.layout, self.statistics[rows]
         if len(labels) < self.n_labels:
-            own = resize.in_python(layout, len(labels))
+            own = resize(layout, len(labels))
             taken = np.empty((len(rows), count_columns(own)))
             take_labels(layout, statistics, labels, taken)
             layout, statistics = own, taken
@@ -150,7 +150,7 @@ class Ledger:
         for start in range(0, len(self.everyone), size):
             rows = self.everyone[start : start + size]
             Y, label_weight = self._take(rows)
-            if self.twin is not None:
+            if self.twin is not None and self.twin.begin is not None:
                 Y = Y + self.twin.begin(Y)  # what the scores began with is not theirs
             total += float(self.loss.weighted_value(Y, self.scores[rows, :k], label_weight) @ weight[rows])
         return total / float(weight.sum())

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.simd import make_zeros
 from pyboomer.engine.heads import Penalty, Room, make_room
 from pyboomer.engine.promise import Settings, Task
 from pyboomer.engine.rating import HeadRating, OneLabel, Rating, make_rating, make_single_rating
@@ -124,8 +125,8 @@ def plan_labels(layout: Layout, n: int, settings: Settings) -> AllLabels | Drawn
     labels = make_draw(layout.n_labels, max(n_drawn, 1))
     if n_drawn >= layout.n_labels:
         return AllLabels(labels)
-    size = count_columns(resize.in_python(layout, max(n_drawn, 1)))
-    return DrawnLabels(labels, n_drawn == 0, layout, np.empty(n * size))
+    size = count_columns(resize(layout, max(n_drawn, 1)))
+    return DrawnLabels(labels, n_drawn == 0, layout, make_zeros((n, size)).ravel())
 
 
 def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Heads:
@@ -135,7 +136,7 @@ def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Head
     if single:
         assert isinstance(layout, Diagonal)
         settled = OneLabel(penalty, *np.empty((3, 2)))
-        sums, gains = np.empty(count_columns(layout)), np.empty(k)
+        sums, gains = make_zeros((1, count_columns(layout)))[0], np.empty(k)
         return Single(penalty, layout, make_single_rating(layout, penalty), settled, np.empty((n, 2)), sums, gains)
     size = min(int(head), k) if isinstance(head, Integral) else k
     share = 0.0 if isinstance(head, str | Integral) else float(head)
@@ -145,4 +146,4 @@ def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Head
         return Complete(penalty, layout, rating, room)
     choosing = make_rating(layout, penalty, size, share, exact)
     assert isinstance(choosing, HeadRating)
-    return Partial(penalty, layout, choosing, rating, room, np.empty(n * count_columns(layout)))
+    return Partial(penalty, layout, choosing, rating, room, make_zeros((n, count_columns(layout))).ravel())

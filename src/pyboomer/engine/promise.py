@@ -5,6 +5,7 @@ rules and refinements (`bins`), ratings, heads and draws are shared. The steps m
 (`threads`), and just as well by a GPU or by the workers of a cluster.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -52,6 +53,9 @@ class Task(NamedTuple):
     label_weight: Array | None = None  # (N, K): 0 for an unknown label; None if all are known, of weight 1
     strata: Strata = NO_STRATA  # the groups that samples without replacement are drawn from
     fixed_features: NDArray[np.int64] = NOTHING  # those that need not be drawn, in ascending order
+
+
+Replay = Callable[[Array], None]  # adds the scores of rules that there are already, in their order
 
 
 class Chunk(NamedTuple):

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, larger, largest, load, pad, splat, store, total, where_above
+from pyboomer.compiling.simd import LANES, larger, largest, load, make_zeros, pad, splat, store, total, where_above
 from pyboomer.engine.heads import (
     Penalty,
     bound_from_q,
@@ -164,15 +164,15 @@ def make_rating(layout: Layout, penalty: Penalty, size: int, share: float, exact
     exact = (exact and isinstance(layout, Outer)) or isinstance(layout, Dense)
     if not (some or exact or penalty.l1 > 0 or (isinstance(layout, Outer) and layout.b > 0)):
         quick = SumOfLabels if isinstance(layout, Diagonal) else BoundOfLabels
-        return quick(penalty, *np.empty((3, count_columns(layout))))
-    whole, present, sums, others = np.empty((4, count_columns(Dense(k) if exact else layout)))
+        return quick(penalty, *make_zeros((3, count_columns(layout))))
+    whole, present, sums, others = make_zeros((4, count_columns(Dense(k) if exact else layout)))
     gains, labels = np.empty(k), np.empty(k, dtype=np.int64)
     if isinstance(layout, Diagonal):
         return HeadByLabel(penalty, whole, present, sums, others, layout, size, share, gains, labels)
     if isinstance(layout, Outer) and not exact:
         return HeadByBound(penalty, whole, present, sums, others, layout, size, share, gains, labels)
     b = layout.b if isinstance(layout, Outer) else -1
-    system = np.empty((k, pad(k))), np.empty((k, pad(k))), np.empty(k)
+    system = make_zeros((k, pad(k))), make_zeros((k, pad(k))), np.empty(k)
     return HeadBySystem(penalty, whole, present, sums, others, Dense(k), size, share, gains, labels, b, *system)
 
 
@@ -180,7 +180,7 @@ def make_single_rating(layout: Diagonal, penalty: Penalty) -> Rating:
     """The rating for heads of one label that is yet to be chosen."""
     if penalty.l1 > 0:
         return make_rating(layout, penalty, 1, 0.0, exact=False)
-    return BestLabel(penalty, *np.empty((3, count_columns(layout))))
+    return BestLabel(penalty, *make_zeros((3, count_columns(layout))))
 
 
 @by_kind
@@ -188,19 +188,19 @@ def focus_rating(rating: Rating, n_labels: int) -> Rating:
     """The same rating in the same room, for heads about all of fewer labels."""
 
 
-@focus_rating.of(SumOfLabels)
+@focus_rating.of(SumOfLabels, compile=plain)
 def _focus_sum(rating: SumOfLabels, n_labels: int) -> SumOfLabels:
     n = 2 * pad(n_labels)
     return SumOfLabels(rating.penalty, rating.whole[:n], rating.present[:n], rating.sums[:n])
 
 
-@focus_rating.of(BoundOfLabels)
+@focus_rating.of(BoundOfLabels, compile=plain)
 def _focus_bound(rating: BoundOfLabels, n_labels: int) -> BoundOfLabels:
     n = 2 * pad(n_labels)
     return BoundOfLabels(rating.penalty, rating.whole[:n], rating.present[:n], rating.sums[:n])
 
 
-@focus_rating.of(HeadByLabel)
+@focus_rating.of(HeadByLabel, compile=plain)
 def _focus_by_label(rating: HeadByLabel, n_labels: int) -> HeadByLabel:
     layout = Diagonal(n_labels)
     n = count_columns(layout)
@@ -209,7 +209,7 @@ def _focus_by_label(rating: HeadByLabel, n_labels: int) -> HeadByLabel:
     return HeadByLabel(rating.penalty, whole, present, sums, others, layout, n_labels, 0.0, gains, labels)
 
 
-@focus_rating.of(HeadByBound)
+@focus_rating.of(HeadByBound, compile=plain)
 def _focus_by_bound(rating: HeadByBound, n_labels: int) -> HeadByBound:
     layout = Outer(n_labels, rating.layout.b)
     n = count_columns(layout)
@@ -218,7 +218,7 @@ def _focus_by_bound(rating: HeadByBound, n_labels: int) -> HeadByBound:
     return HeadByBound(rating.penalty, whole, present, sums, others, layout, n_labels, 0.0, gains, labels)
 
 
-@focus_rating.of(HeadBySystem)
+@focus_rating.of(HeadBySystem, compile=plain)
 def _focus_by_system(rating: HeadBySystem, n_labels: int) -> HeadBySystem:
     layout = Dense(n_labels)
     n = count_columns(layout)

@@ -96,7 +96,9 @@ class Draw(NamedTuple):
 
 def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
     """What it takes to draw `size` of the numbers below n that are not fixed."""
-    choices = np.setdiff1d(np.arange(n), fixed)
+    free = np.ones(n, dtype=bool)
+    free[fixed] = False
+    choices = np.flatnonzero(free)
     return Draw(choices, fixed, np.empty(min(size, len(choices)) + len(fixed), dtype=np.int64))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.compiling.simd import LANES, load, pad, prefetch, store
 
@@ -58,17 +58,17 @@ def count_columns(layout: Layout) -> int:
     """The length of a row of statistics, or of sums of them."""
 
 
-@count_columns.of(Diagonal, compile=kernel)
+@count_columns.of(Diagonal, compile=plain)
 def _count_diagonal(layout: Diagonal) -> int:
     return 2 * pad(layout.n_labels)
 
 
-@count_columns.of(Outer, compile=kernel)
+@count_columns.of(Outer, compile=plain)
 def _count_outer(layout: Outer) -> int:
     return pad(layout.n_labels) * (3 if layout.b > 0 else 2)
 
 
-@count_columns.of(Dense, compile=kernel)
+@count_columns.of(Dense, compile=plain)
 def _count_dense(layout: Dense) -> int:
     return pad(layout.n_labels) + pad(layout.n_labels * (layout.n_labels + 1) // 2)
 
@@ -78,17 +78,17 @@ def resize(layout: Layout, n_labels: int) -> Layout:
     """The same layout for another number of labels."""
 
 
-@resize.of(Diagonal)
+@resize.of(Diagonal, compile=plain)
 def _resize_diagonal(layout: Diagonal, n_labels: int) -> Diagonal:
     return Diagonal(n_labels)
 
 
-@resize.of(Outer)
+@resize.of(Outer, compile=plain)
 def _resize_outer(layout: Outer, n_labels: int) -> Outer:
     return Outer(n_labels, layout.b)
 
 
-@resize.of(Dense)
+@resize.of(Dense, compile=plain)
 def _resize_dense(layout: Dense, n_labels: int) -> Dense:
     return Dense(n_labels)
 

@@ -20,8 +20,7 @@ from pyboomer.columns.binned import bin_columns, count_bins
 from pyboomer.columns.gaps import round_thresholds
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
-from pyboomer.engine.cpu.boosting import needs_compiling
-from pyboomer.engine.cpu.learners import make_engine
+from pyboomer.engine.choice import make_engine, needs_compiling
 from pyboomer.engine.promise import Chunk, Engine, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt

@@ -32,11 +32,12 @@ class Twin(NamedTuple):
     """What a loss brings along for compiled code.
 
     `tell` makes the truth of labels or targets, their signs (of unknown ones 0) and their weights, all padded; it is
-    told whether only the diagonal of the Hessian is wanted. `begin` gives the scores before the first rule.
+    told whether only the diagonal of the Hessian is wanted. `begin` gives the scores before the first rule, unless they
+    are 0.
     """
 
     tell: Callable[[Signs, Array, bool], Any]
-    begin: Callable[[NDArray[Any]], Any] = lambda Y: 0.0  # noqa: ARG005
+    begin: Callable[[NDArray[Any]], Array] | None = None
 
 
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:

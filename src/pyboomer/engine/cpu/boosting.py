@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.compiling.kernel import inner, is_compiled, kernel
+from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.engine.cpu.refinement import cover, refine_rule
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
@@ -274,8 +274,3 @@ def learn_rules(
         add_scores_to_rows(examples.scores, rows[:n_rows], head, begin, end)
         update(examples.truth, examples.scores, rows[:n_rows], examples.statistics, begin, end)  # line 4, next round
     return chunk.gain.shape[0], n_rows
-
-
-def needs_compiling() -> bool:
-    """Whether learning will first have to compile: nothing has been learned before by this version of the code."""
-    return not is_compiled(learn_rules)

@@ -4,14 +4,10 @@
 `BinnedEngine` learns from binned columns, by steps that threads can share.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from joblib import effective_n_jobs
 
-from pyboomer.arrays import Array
-from pyboomer.columns.binned import BinnedColumns
-from pyboomer.compiling.simd import pad
+from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import bins
 from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
 from pyboomer.engine.cpu.steps import LocalSteps
@@ -19,24 +15,8 @@ from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.ledger import Ledger
 from pyboomer.engine.plan import DrawnLabels, Single, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import Chunk, Engine, Settings, Task
+from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.statistics import resize
-
-Replay = Callable[[Array], None]
-
-
-def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> Engine:
-    """The engine that suits the columns; it has learned the default rule.
-
-    To go on after `n_rules` rules that there are already, `replay` adds their scores to an (N, K) array, in the order
-    of the rules, so that nothing differs from having learned them now.
-    """
-    loss = settings.loss
-    exact = settings.search == "exact" or loss.shape == "dense"
-    solves = exact and not loss.decomposable and not is_single(settings.head, task.Y.shape[1])
-    if isinstance(task.columns, BinnedColumns) and not solves:  # there are no sums of Hessians over bins
-        return BinnedEngine(task, settings, replay, n_rules)
-    return CompiledEngine(task, settings, replay, n_rules)
 
 
 class Learner:
@@ -63,7 +43,7 @@ class Learner:
         self.labels = plan_labels(ledger.layout, n, settings)
         layout = ledger.layout
         if isinstance(self.labels, DrawnLabels):
-            layout = resize.in_python(layout, len(self.labels.labels.drawn))
+            layout = resize(layout, len(self.labels.labels.drawn))
         self.heads = plan_heads(layout, n, settings, single)
 
     def take_rules(self) -> list[Chunk]:
@@ -86,7 +66,7 @@ class CompiledEngine(Learner):
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, n_threads=1)
         k = self.heads.layout.n_labels
-        self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), np.zeros(pad(task.Y.shape[1])))
+        self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), make_zeros((1, pad(task.Y.shape[1])))[0])
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
@@ -129,8 +109,8 @@ def _make_chunk(count: int, longest: int, most: int) -> Chunk:
 
 
 def _cut_chunk(chunk: Chunk, count: int) -> Chunk:
-    """The first rules of a chunk, without the room for more."""
+    """The first rules of a chunk."""
     n_conditions, n_scores = chunk.n_conditions[:count], chunk.n_scores[:count]
-    labels, scores = chunk.labels[: n_scores.sum()].copy(), chunk.scores[: n_scores.sum()].copy()
-    conditions = chunk.conditions[: n_conditions.sum()].copy()
+    conditions, used = chunk.conditions[: n_conditions.sum()], n_scores.sum()
+    labels, scores = chunk.labels[:used], chunk.scores[:used]
     return Chunk(n_conditions, conditions, n_scores, labels, scores, chunk.coverage[:count], chunk.gain[:count])

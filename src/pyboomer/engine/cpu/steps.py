@@ -40,7 +40,7 @@ class LocalSteps:
 
     def focus(self, labels: NDArray[np.int64]) -> None:
         """From now on, sums and heads are about these labels."""
-        layout = resize.in_python(self.layout, len(labels))
+        layout = resize(self.layout, len(labels))
         own = make_zeros((len(self.statistics), count_columns(layout)))
         take_labels(self.layout, self.statistics, labels, own)
         self.layout, self.statistics, self.summed = layout, own, own
