@@ -69,6 +69,7 @@ def make_booster(
     task = Task(columns, Y, weight, options.pop("label_weight", None), strata, fixed)
     options["sampling"] = "with-replacement" if strata is NO_STRATA else "without-replacement"
     n_labels = options.pop("n_drawn_labels")
+    options.setdefault("default_l2", options["l2"])
     renamed = {"max_samples": options.pop("n_samples"), "max_features": options.pop("n_drawn_features")}
     settings = Settings(**options, **renamed, max_labels="round-robin" if n_labels == 0 else n_labels)
     schema = Schema(tuple(f"x{i}" for i in range(X.shape[1])), categories)

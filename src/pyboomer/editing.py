@@ -132,9 +132,9 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     probabilities is gone. A rule that covers no example has scores of zero.
     """
     examples = _read(model, X, y, sample_weight)
-    rules = model.rules_
+    rules, settings = model.rules_, model._make_settings(seed=0)
     task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
-    ledger = Ledger(task, find_loss(model.loss), single=False, threads=Threads())
+    ledger = Ledger(task, settings.loss, single=False, threads=Threads())
     ledger.write()
     head_scores = np.zeros(len(rules.head_scores))
     gain, coverage = np.zeros(len(rules)), np.zeros(len(rules))
@@ -146,8 +146,8 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         if len(rows) == 0 or len(labels) == 0:
             continue
         is_default = t == 0 and sizes[t] == 0
-        l2, rate = (model._default_l2(), 1.0) if is_default else (model.l2, model.learning_rate)
-        head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(model.l1), float(l2)))
+        l2, rate = (settings.default_l2, 1.0) if is_default else (settings.l2, settings.learning_rate)
+        head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
         head_scores[own] = rate * head
         ledger.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=head_scores, gain=gain, coverage=coverage)

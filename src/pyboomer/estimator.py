@@ -54,22 +54,15 @@ class RuleEstimator(BaseEstimator, ABC):
 
     parameter_table: ClassVar[tuple[Parameter, ...]]
 
-    # the parameters that all estimators have
+    # parameters that all estimators have, of those that are read here
     loss: str | Loss
-    head: str | int | float
     n_rules: int
-    learning_rate: float
     l1: float
     l2: float
     bootstrap: bool
     sampling: str
-    max_samples: int | float | None
-    max_features: str | int | float | None
     fixed_features: Any
-    max_labels: str | int | float | None
-    max_conditions: int | None
     min_coverage: float
-    max_bins: str | int | None
     categorical_features: Any
     early_stopping: bool
     validation_fraction: float

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.engine.heads import find_best_label
-from pyboomer.engine.plan import AllLabels, Complete, DrawnLabels, Heads, Partial, Plan, Single
+from pyboomer.engine.plan import Complete, Heads, Labels, Partial, Plan, Single
 from pyboomer.engine.promise import Chunk, Steps
 from pyboomer.engine.rating import Rating, choose_head, focus_rating
 from pyboomer.engine.sampling import fill_with_draw, fill_with_labels
@@ -18,16 +18,14 @@ from pyboomer.rules.precision import NOISE
 
 BINS_FROM = 512  # covered examples; fewer are swept one by one
 
-Labels = NDArray[np.int64]
 
-
-def learn_rule(steps: Steps, labels: AllLabels | DrawnLabels, heads: Heads, plan: Plan, rule: int) -> Chunk:
+def learn_rule(steps: Steps, labels: Labels, heads: Heads, plan: Plan, rule: int) -> Chunk:
     """Learn a rule (Alg. 1, lines 4 to 8); `labels` and `heads` are those of the plan."""
     steps.begin(rule)  # line 5
-    about = labels.labels.choices
-    if isinstance(labels, DrawnLabels):
-        fill_with_labels(plan.search.seed, rule, labels.in_turn, labels.labels)
-        about = labels.labels.drawn.copy()
+    about = labels.draw.choices
+    if labels.some:
+        fill_with_labels(plan.search.seed, rule, labels.in_turn, labels.draw)
+        about = labels.draw.drawn.copy()
         steps.focus(about)
     body = np.empty((plan.longest, 3))
     if isinstance(heads, Complete):
@@ -54,15 +52,15 @@ def learn_rule(steps: Steps, labels: AllLabels | DrawnLabels, heads: Heads, plan
     )
 
 
-def _learn_single(steps: Steps, heads: Single, plan: Plan, rule: int, body: Array) -> tuple[int, Labels]:
+def _learn_single(steps: Steps, heads: Single, plan: Plan, rule: int, body: Array) -> tuple[int, NDArray[np.int64]]:
     """The body of a rule about one label, which the first condition chooses; its number of conditions and the label."""
     choosing, settled = heads.choosing, heads.settled
     size, best = refine_rule(steps, choosing, plan, rule, body[:1], 0, 0.0)
     if size == 0:  # nothing to learn from the sample: the label that suits all examples best
         steps.cover(body[:0])
-        steps.sum_covered(choosing, choosing.whole)
+        steps.sum_covered(choosing.whole)
     else:
-        steps.sum_sample(choosing, choosing.whole)
+        steps.sum_sample(choosing.whole)
     label = find_best_label(heads.layout, choosing.whole, heads.penalty, heads.gains)
     steps.pair(label)
     if size > 0:
@@ -71,15 +69,15 @@ def _learn_single(steps: Steps, heads: Single, plan: Plan, rule: int, body: Arra
     return size, np.array([label])
 
 
-def _learn_partial(steps: Steps, heads: Partial, plan: Plan, rule: int, body: Array) -> tuple[int, Labels]:
+def _learn_partial(steps: Steps, heads: Partial, plan: Plan, rule: int, body: Array) -> tuple[int, NDArray[np.int64]]:
     """The body of a rule about some labels, which the first condition chooses; its number of conditions, the labels."""
     choosing = heads.choosing
     size, best = refine_rule(steps, choosing, plan, rule, body[:1], 0, 0.0)
     if size == 0:  # nothing to learn from the sample: the labels that suit all examples best
         steps.cover(body[:0])
-        weight = steps.sum_covered(choosing, choosing.whole)
+        weight = steps.sum_covered(choosing.whole)
     else:
-        weight = steps.sum_sample(choosing, choosing.whole)
+        weight = steps.sum_sample(choosing.whole)
     chosen = choosing.labels[: choose_head(choosing, choosing.whole, weight)].copy()
     steps.focus(chosen)
     if size > 0:
@@ -100,7 +98,7 @@ def refine_rule(
     while size < len(body):
         if steps.n_covered < BINS_FROM:
             if not summed:
-                steps.sum_sample(rating, rating.whole)
+                steps.sum_sample(rating.whole)
             return steps.refine(rating, rule, body, size, best)
         best = max(best, NOISE * steps.weight)
         fill_with_draw(search.seed, rule, size + 1, features)

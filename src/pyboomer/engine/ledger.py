@@ -12,8 +12,8 @@ from pyboomer.engine.heads import Penalty, fit_head, make_room
 from pyboomer.engine.promise import Chunk, Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 from pyboomer.losses import Loss
-from pyboomer.losses.twin import NoTwin, pad_signs, pad_weight, sum_values
-from pyboomer.losses.twins import TWINS
+from pyboomer.losses.twin import Truth, pad_signs, pad_weight
+from pyboomer.losses.twins import BEGIN, NO_TWIN, TWINS, sum_values
 
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
 
@@ -48,20 +48,18 @@ class Ledger:
             label_weight = None
         self.label_weight = label_weight
         self.signs = pad_signs(task.Y, None if label_weight is None else label_weight > 0)
-        self.twin = TWINS.get(loss)
+        self.has_twin = loss in TWINS
         self.scores = make_zeros((n, pad(k)))
-        if self.twin is not None and self.twin.begin is not None:
-            self.scores[:, :k] = self.twin.begin(task.Y)
+        if loss in BEGIN:
+            self.scores[:, :k] = BEGIN[loss](task.Y)
         self.layout = choose_layout(loss, k, single)
         self.truth = self._tell(self.layout)
         self.statistics = make_zeros((n, count_columns(self.layout)))
         self.everyone = np.arange(n, dtype=np.uint32)
 
-    def _tell(self, layout: Layout) -> Any:
-        if self.twin is None:
-            return NoTwin()
-        weight = pad_weight(self.task.Y.shape, self.label_weight)
-        return self.twin.tell(self.signs, weight, isinstance(layout, Diagonal))
+    def _tell(self, layout: Layout) -> Truth:
+        weight = pad_weight(self.signs[:, : self.n_labels].shape, self.label_weight)
+        return Truth(TWINS.get(self.loss, NO_TWIN), isinstance(layout, Diagonal), self.signs, weight)
 
     def learn_default_rule(self, penalty: Penalty) -> Chunk:
         """The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2)."""
@@ -90,7 +88,7 @@ class Ledger:
 
     def _write(self, layout: Layout, statistics: Array, rows: Rows) -> None:
         k = self.n_labels
-        if self.twin is not None:
+        if self.has_twin:
             truth = self.truth if layout is self.layout else self._tell(layout)
             self.threads.update(truth, self.scores, rows, statistics, 0, pad(k))
             return
@@ -135,22 +133,22 @@ class Ledger:
         head[labels] = scores
         first, last = int(labels[0]), int(labels[-1]) + 1
         self.threads.add_scores(self.scores, rows, head, first, last)
-        if self.twin is None:
-            self.write(rows)
-        else:
+        if self.has_twin:
             self.threads.update(self.truth, self.scores, rows, self.statistics, first, last)
+        else:
+            self.write(rows)
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""
         k, weight = self.n_labels, self.task.weight
-        if self.twin is not None and not len(self.truth.weight):
+        if self.has_twin and not len(self.truth.weight):
             return float(sum_values(self.truth, self.scores, weight)) / float(weight.sum())
         size = max(1, BLOCK_NUMBERS // k)  # examples at a time: temporary arrays stay small
         total = 0.0
         for start in range(0, len(self.everyone), size):
             rows = self.everyone[start : start + size]
             Y, label_weight = self._take(rows)
-            if self.twin is not None and self.twin.begin is not None:
-                Y = Y + self.twin.begin(Y)  # what the scores began with is not theirs
+            if self.loss in BEGIN:
+                Y = Y + BEGIN[self.loss](Y)  # what the scores began with is not theirs
             total += float(self.loss.weighted_value(Y, self.scores[rows, :k], label_weight) @ weight[rows])
         return total / float(weight.sum())

@@ -42,19 +42,14 @@ class Search(NamedTuple):
     subtracts: bool
 
 
-class AllLabels(NamedTuple):
-    """All of them."""
+class Labels(NamedTuple):
+    """The labels that a rule may be about: all of them, or some, drawn for each rule or taken in turn."""
 
-    labels: Draw  # of which nothing is drawn: `choices` are all labels
-
-
-class DrawnLabels(NamedTuple):
-    """Some, drawn for each rule or taken in turn, and room for their statistics."""
-
-    labels: Draw
+    draw: Draw
+    some: bool
     in_turn: bool
-    layout: Layout
-    room: Array
+    layout: Layout  # of the statistics of all labels
+    room: Array  # for the statistics of some
 
 
 class Complete(NamedTuple):
@@ -119,14 +114,12 @@ def make_plan(task: Task, settings: Settings) -> Plan:
     return Plan(sampling, search, longest, float(settings.learning_rate))
 
 
-def plan_labels(layout: Layout, n: int, settings: Settings) -> AllLabels | DrawnLabels:
+def plan_labels(layout: Layout, n: int, settings: Settings) -> Labels:
     """Which labels a rule may be about."""
     n_drawn = count_labels(settings.max_labels, layout.n_labels)
-    labels = make_draw(layout.n_labels, max(n_drawn, 1))
-    if n_drawn >= layout.n_labels:
-        return AllLabels(labels)
-    size = count_columns(resize(layout, max(n_drawn, 1)))
-    return DrawnLabels(labels, n_drawn == 0, layout, make_zeros((n, size)).ravel())
+    draw, some = make_draw(layout.n_labels, max(n_drawn, 1)), n_drawn < layout.n_labels
+    size = count_columns(resize(layout, max(n_drawn, 1))) if some else 0
+    return Labels(draw, some, n_drawn == 0, layout, make_zeros((n, size)).ravel())
 
 
 def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Heads:

@@ -40,7 +40,7 @@ class Settings:
     search: str = "bound"
     max_bins: str | int | None = None
     n_jobs: int | None = None
-    default_l2: float | None = None  # of the default rule, if it is another than that of all rules
+    default_l2: float = 1.0  # of the default rule
     seed: int = 0
 
 
@@ -109,7 +109,7 @@ class Steps(Protocol):
     def narrow(self, feature: int, operator: int, value: float) -> None:
         """Narrow the coverage by a condition (Alg. 3, line 10)."""
 
-    def sum_sample(self, rating: Rating, sums: Array) -> float:
+    def sum_sample(self, sums: Array) -> float:
         """Sums of statistics, of what is covered; returns its weight."""
 
     def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
@@ -118,7 +118,7 @@ class Steps(Protocol):
     def cover(self, body: Array) -> None:
         """Cover all examples that meet the conditions of a body, sampled or not."""
 
-    def sum_covered(self, rating: Rating, sums: Array) -> float:
+    def sum_covered(self, sums: Array) -> float:
         """Sums of statistics of all examples covered, with their own weights; returns their weight."""
 
     def fit_head(self, penalty: Penalty) -> tuple[Array, float, float]:

@@ -42,7 +42,7 @@ from pyboomer.engine.heads import (
     shrink,
     unpack,
 )
-from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, add_rows, count_columns, sum_rows
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, add_rows, count_columns, sum_pairs, sum_rows
 from pyboomer.rules.precision import FLOOR
 
 ROUNDING = 1e-9  # what the error of a sum stays below, relative to its largest part
@@ -255,7 +255,7 @@ def add_example(rating: Rating, statistics: Array, n: int, weight: float, sums: 
     """Add the statistics of an example to sums."""
 
 
-@sum_examples.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, compile=kernel)
+@sum_examples.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound)
 def _sum_rows(rating: Any, statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:
     sum_rows(statistics, 0, rows, weights, sums)
 
@@ -266,14 +266,9 @@ def _add_row(rating: Any, statistics: Array, n: int, weight: float, sums: Array)
         store(sums, s, load(sums, s) + weight * load(statistics, n * sums.shape[0] + s))
 
 
-@sum_examples.of(OneLabel, compile=kernel)
+@sum_examples.of(OneLabel)
 def _sum_pairs(rating: OneLabel, pairs: Array, rows: Rows, weights: Array, sums: Array) -> None:
-    g, h = 0.0, 0.0
-    for r in range(rows.shape[0]):
-        n = rows[r]
-        g += weights[n] * pairs[n, 0]
-        h += weights[n] * pairs[n, 1]
-    sums[0], sums[1] = g, h
+    sum_pairs(pairs, rows, weights, sums)
 
 
 @add_example.of(OneLabel)
@@ -282,7 +277,7 @@ def _add_pair(rating: OneLabel, pairs: Array, n: int, weight: float, sums: Array
     sums[1] += weight * pairs[n, 1]
 
 
-@sum_examples.of(HeadBySystem, compile=kernel)
+@sum_examples.of(HeadBySystem)
 def _sum_systems(rating: HeadBySystem, statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:
     for s in range(sums.shape[0]):
         sums[s] = 0.0

@@ -205,6 +205,17 @@ def sum_label(statistics: Array, label: int, rows: Rows, weights: Array) -> tupl
     return g, h, weight
 
 
+@kernel
+def sum_pairs(pairs: Array, rows: Rows, weights: Array, sums: Array) -> None:
+    """Sum gradient and curvature of one label, which lie side by side."""
+    g, h = 0.0, 0.0
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        g += weights[n] * pairs[n, 0]
+        h += weights[n] * pairs[n, 1]
+    sums[0], sums[1] = g, h
+
+
 @kernel(error_model="numpy")
 def sum_hessians(layout: Outer, first: int, statistics: Array, rows: Rows, weights: Array, A: Array) -> None:
     """Sum the Hessians diag(a_n) - b_n b_n^T of the covered examples: the lower triangle, in rows of whole vectors.

@@ -1,11 +1,11 @@
 """The compiled twins of the logistic losses, see `logistic`."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pyboomer.arrays import Array, Rows, Signs
-from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import (
     LANES,
     exp,
@@ -14,7 +14,6 @@ from pyboomer.compiling.simd import (
     largest,
     load,
     pad,
-    prefetch,
     product,
     scatter,
     splat,
@@ -22,41 +21,9 @@ from pyboomer.compiling.simd import (
     total,
     where_above,
 )
-from pyboomer.losses.twin import Twin, sum_values, update
+from pyboomer.losses.twin import AHEAD, CACHE, Truth, fetch_soon
 
-CACHE = 2**18  # numbers that fit the second-level cache
-AHEAD = 8  # examples between asking for what memory holds of one and needing it
 PRODUCT = 512  # numbers up to 2 whose product is well within what a float64 can hold
-
-
-class LabelWise(NamedTuple):
-    """What the label-wise logistic loss knows of the examples."""
-
-    signs: Signs
-    weight: Array
-
-
-class ExampleWise(NamedTuple):
-    """What the example-wise logistic loss knows of the examples; `diagonal`: whether only diag(H) is wanted."""
-
-    signs: Signs
-    weight: Array
-    diagonal: bool
-
-
-LABEL_WISE = Twin(lambda signs, weight, diagonal: LabelWise(signs, weight))  # noqa: ARG005
-EXAMPLE_WISE = Twin(ExampleWise)
-
-
-@inner(error_model="numpy")
-def fetch_soon(truth: Any, scores: Array, statistics: Array, n: int, begin: int, end: int) -> None:
-    """Ask memory for what an update will soon need of an example."""
-    width, size = scores.shape[1], statistics.shape[1]
-    prefetch(truth.signs, n * width + begin)
-    for k in range(begin, end, LANES):
-        prefetch(scores, n * width + k)
-        prefetch(statistics, n * size + k)
-        prefetch(statistics, n * size + width + k)
 
 
 # --- Label-wise, Eq. 6 ------------------------------------------------------------------------------------------------
@@ -73,8 +40,9 @@ def _derive(y: Any, weight: Any, score: Any) -> tuple[Any, Any]:
     return (zero - y) * weight * where_above(margin, zero, q, p), weight * p * q
 
 
-@update.of(LabelWise, compile=kernel, error_model="numpy")
-def _update_label_wise(truth: LabelWise, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+@inner(error_model="numpy")
+def update_label_wise(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+    """Update the statistics."""
     signs, weight = truth.signs, truth.weight
     weighted = weight.shape[0] > 0
     width, size = scores.shape[1], statistics.shape[1]
@@ -101,9 +69,9 @@ def _update_label_wise(truth: LabelWise, scores: Array, rows: Rows, statistics: 
             store(statistics, n * size + width + k, h)
 
 
-@sum_values.of(LabelWise, compile=kernel, error_model="numpy")
-def _sum_label_wise(truth: LabelWise, scores: Array, weights: Array) -> float:
-    """log(1 + e) is summed over the labels as the logarithm of a product, of no more than `PRODUCT` labels."""
+@inner(error_model="numpy")
+def sum_label_wise(truth: Truth, scores: Array, weights: Array) -> float:
+    """Sum the loss; over the labels, log(1 + e) as the logarithm of a product, of no more than `PRODUCT` of them."""
     width = scores.shape[1]
     zero, one = splat(0.0), splat(1.0)
     sums = 0.0
@@ -124,11 +92,9 @@ def _sum_label_wise(truth: LabelWise, scores: Array, weights: Array) -> float:
 # --- Example-wise, Eq. 7 ----------------------------------------------------------------------------------------------
 
 
-@update.of(ExampleWise, compile=kernel, error_model="numpy")
-def _update_example_wise(
-    truth: ExampleWise, scores: Array, rows: Rows, statistics: Array, first: int, last: int
-) -> None:
-    """All labels of an example change with each of them."""
+@inner(error_model="numpy")
+def update_example_wise(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> None:
+    """Update the statistics; all labels of an example change with each of them."""
     signs, weight = truth.signs, truth.weight
     weighted = weight.shape[0] > 0
     width, size = scores.shape[1], statistics.shape[1]
@@ -158,8 +124,9 @@ def _update_example_wise(
             store(statistics, n * size + width + k, p * (1.0 - p) if truth.diagonal else p)
 
 
-@sum_values.of(ExampleWise, compile=kernel, error_model="numpy")
-def _sum_example_wise(truth: ExampleWise, scores: Array, weights: Array) -> float:
+@inner(error_model="numpy")
+def sum_example_wise(truth: Truth, scores: Array, weights: Array) -> float:
+    """Sum the loss."""
     width = scores.shape[1]
     zero = splat(0.0)
     sums = 0.0

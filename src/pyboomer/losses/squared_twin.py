@@ -3,34 +3,24 @@
 Scores begin at -y, so that they are what is still missing, f - y, wherever they stand: the gradient itself.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Rows, Signs
-from pyboomer.compiling.kernel import kernel
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import LANES, load, pad, splat, store, total
-from pyboomer.losses.logistic_twin import AHEAD, CACHE, fetch_soon
-from pyboomer.losses.twin import Twin, sum_values, update
+from pyboomer.losses.twin import AHEAD, CACHE, Truth, fetch_soon
 
 
-class SquaredError(NamedTuple):
-    """What the squared error knows of the examples, besides the scores: which targets are known, by 1 and 0."""
-
-    signs: Signs
-    weight: Array
-
-
-def _miss_targets(Y: NDArray[Any]) -> NDArray[np.float64]:
+def miss_targets(Y: NDArray[Any]) -> Array:
+    """The scores before the first rule."""
     return -Y
 
 
-SQUARED = Twin(lambda signs, weight, diagonal: SquaredError(signs, weight), _miss_targets)  # noqa: ARG005
-
-
-@update.of(SquaredError, compile=kernel, error_model="numpy")
-def _update(truth: SquaredError, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+@inner(error_model="numpy")
+def update_squared(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+    """Update the statistics."""
     weighted = truth.weight.shape[0] > 0
     width, size = scores.shape[1], statistics.shape[1]
     far = statistics.shape[0] * size > CACHE
@@ -45,8 +35,9 @@ def _update(truth: SquaredError, scores: Array, rows: Rows, statistics: Array, f
             store(statistics, n * size + width + k, w)
 
 
-@sum_values.of(SquaredError, compile=kernel, error_model="numpy")
-def _sum(truth: SquaredError, scores: Array, weights: Array) -> float:
+@inner(error_model="numpy")
+def sum_squares(truth: Truth, scores: Array, weights: Array) -> float:
+    """Sum the loss."""
     width = scores.shape[1]
     sums = 0.0
     for n in range(scores.shape[0]):

@@ -1,43 +1,29 @@
-"""A twin is a built-in loss as compiled code sees it: what is known of the examples, and how statistics follow from it.
+"""A twin is a built-in loss as compiled code sees it: how statistics follow from what is known of the examples.
 
-What is known, the *truth*, is a kind of its own for each loss: labels or targets, padded to whole vectors, and the
-weights of these if some are neither 0 nor 1. An unknown label makes all statistics 0, and so does the padding.
+What is known, the *truth*, is labels or targets, padded to whole vectors, and the weights of these if some are neither
+0 nor 1. An unknown label makes all statistics 0, and so does the padding.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Rows, Signs
-from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import pad
+from pyboomer.arrays import Array, Signs
+from pyboomer.compiling.kernel import inner
+from pyboomer.compiling.simd import LANES, pad, prefetch
+
+CACHE = 2**18  # numbers that fit the second-level cache
+AHEAD = 8  # examples between asking for what memory holds of one and needing it
 
 
-@by_kind
-def update(truth: Any, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
-    """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4).
+class Truth(NamedTuple):
+    """What a loss knows of the examples."""
 
-    Labels `first` to `last` - 1 are the ones whose scores have changed.
-    """
-
-
-@by_kind
-def sum_values(truth: Any, scores: Array, weights: Array) -> float:
-    """The weighted sum of the loss over all examples; labels have no weights of their own."""
-
-
-class Twin(NamedTuple):
-    """What a loss brings along for compiled code.
-
-    `tell` makes the truth of labels or targets, their signs (of unknown ones 0) and their weights, all padded; it is
-    told whether only the diagonal of the Hessian is wanted. `begin` gives the scores before the first rule, unless they
-    are 0.
-    """
-
-    tell: Callable[[Signs, Array, bool], Any]
-    begin: Callable[[NDArray[Any]], Array] | None = None
+    loss: int  # which of the twins it is, see `twins`
+    diagonal: bool  # whether only the diagonal of the Hessian is wanted
+    signs: Signs  # (N, width): -1 and +1, 0 for an unknown label; of targets, 1 for the known ones
+    weight: Array  # (N, width), or (0, width) where all that is known has weight 1
 
 
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:
@@ -58,12 +44,12 @@ def pad_weight(shape: tuple[int, int], label_weight: Array | None) -> Array:
     return weight
 
 
-class NoTwin(NamedTuple):
-    """What compiled code knows of a user's own loss: nothing. Its statistics are computed between two rules."""
-
-    nothing: int = 0
-
-
-@update.of(NoTwin)
-def _leave(truth: NoTwin, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
-    pass
+@inner(error_model="numpy")
+def fetch_soon(truth: Truth, scores: Array, statistics: Array, n: int, begin: int, end: int) -> None:
+    """Ask memory for what an update will soon need of an example."""
+    width, size = scores.shape[1], statistics.shape[1]
+    prefetch(truth.signs, n * width + begin)
+    for k in range(begin, end, LANES):
+        prefetch(scores, n * width + k)
+        prefetch(statistics, n * size + k)
+        prefetch(statistics, n * size + width + k)

@@ -1,14 +1,53 @@
-"""The twins there are: which built-in losses are compiled."""
+"""The twins there are: which built-in losses are compiled.
 
+Which one it is, is a number and not a kind: else the loop over rules would have to be compiled anew for each loss.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.kernel import kernel
 from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
-from pyboomer.losses.logistic_twin import EXAMPLE_WISE, LABEL_WISE
+from pyboomer.losses.logistic_twin import (
+    sum_example_wise,
+    sum_label_wise,
+    update_example_wise,
+    update_label_wise,
+)
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.squared import squared_error
-from pyboomer.losses.squared_twin import SQUARED
-from pyboomer.losses.twin import Twin
+from pyboomer.losses.squared_twin import miss_targets, sum_squares, update_squared
+from pyboomer.losses.twin import Truth
 
-TWINS: dict[Loss, Twin] = {
-    label_wise_logistic: LABEL_WISE,
-    example_wise_logistic: EXAMPLE_WISE,
-    squared_error: SQUARED,
-}
+LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN = range(4)
+TWINS: dict[Loss, int] = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
+# the scores before the first rule, if they are not 0
+BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: miss_targets}
+
+
+@kernel
+def update(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+    """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4).
+
+    Labels `first` to `last` - 1 are the ones whose scores have changed. Those of a loss without a twin are left as they
+    are: they are computed between two rules.
+    """
+    if truth.loss == LABEL_WISE:
+        update_label_wise(truth, scores, rows, statistics, first, last)
+    elif truth.loss == EXAMPLE_WISE:
+        update_example_wise(truth, scores, rows, statistics)
+    elif truth.loss == SQUARED:
+        update_squared(truth, scores, rows, statistics, first, last)
+
+
+@kernel
+def sum_values(truth: Truth, scores: Array, weights: Array) -> float:
+    """The weighted sum of the loss over all examples; labels have no weights of their own."""
+    if truth.loss == LABEL_WISE:
+        return sum_label_wise(truth, scores, weights)
+    if truth.loss == EXAMPLE_WISE:
+        return sum_example_wise(truth, scores, weights)
+    return sum_squares(truth, scores, weights)

@@ -14,7 +14,7 @@ from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.engine.cpu.refinement import cover, refine_rule
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
-from pyboomer.engine.plan import AllLabels, Complete, DrawnLabels, Partial, Plan, Sampling, Single
+from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
 from pyboomer.engine.promise import Chunk
 from pyboomer.engine.rating import choose_head, focus_rating, sum_examples
 from pyboomer.engine.sampling import draw_examples, fill_with_labels
@@ -29,13 +29,14 @@ from pyboomer.engine.statistics import (
     take_labels,
 )
 from pyboomer.engine.sweeping import Sample
-from pyboomer.losses.twin import update
+from pyboomer.losses.twin import Truth
+from pyboomer.losses.twins import update
 
 
 class Examples(NamedTuple):
     """The training examples as compiled code sees them."""
 
-    truth: Any  # what the loss knows of them, see `losses.twin`
+    truth: Truth
     scores: Array
     statistics: Array
     weight: Array
@@ -59,20 +60,13 @@ class View(NamedTuple):
     statistics: Array
 
 
-@by_kind
-def look_at(labels: Any, seed: int, rule: int, statistics: Array) -> View:
+@inner
+def look_at(labels: Labels, seed: int, rule: int, statistics: Array) -> View:
     """The labels that a rule may be about."""
-
-
-@look_at.of(AllLabels)
-def _look_at_all(labels: AllLabels, seed: int, rule: int, statistics: Array) -> View:
-    return View(labels.labels.choices, statistics)
-
-
-@look_at.of(DrawnLabels)
-def _look_at_drawn(labels: DrawnLabels, seed: int, rule: int, statistics: Array) -> View:
-    fill_with_labels(seed, rule, labels.in_turn, labels.labels)
-    return _focus(labels.layout, statistics, labels.labels.drawn, labels.room)
+    if not labels.some:
+        return View(labels.draw.choices, statistics)
+    fill_with_labels(seed, rule, labels.in_turn, labels.draw)
+    return _focus(labels.layout, statistics, labels.draw.drawn, labels.room)
 
 
 @inner
@@ -239,7 +233,7 @@ def _learn_partial(
 
 @kernel
 def learn_rules(
-    columns: Any, examples: Examples, labels: Any, heads: Any, plan: Plan, found: Found, first: int, chunk: Chunk
+    columns: Any, examples: Examples, labels: Labels, heads: Any, plan: Plan, found: Found, first: int, chunk: Chunk
 ) -> tuple[int, np.int64]:
     """Learn rules from number `first` on (Alg. 1, lines 3 to 8), as many as a chunk has room for.
 

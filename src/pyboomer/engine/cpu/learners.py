@@ -14,7 +14,7 @@ from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.ledger import Ledger
-from pyboomer.engine.plan import DrawnLabels, Single, is_single, make_plan, plan_heads, plan_labels
+from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.statistics import resize
 
@@ -31,8 +31,8 @@ class Learner:
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
         if replay is None:
-            l2 = settings.l2 if settings.default_l2 is None else settings.default_l2
-            self.chunks.append(ledger.learn_default_rule(Penalty(float(settings.l1), float(l2))))
+            penalty = Penalty(float(settings.l1), float(settings.default_l2))
+            self.chunks.append(ledger.learn_default_rule(penalty))
             self.n_rules = 1
         else:
             replayed = ledger.scores[:, :n_labels].copy()
@@ -41,9 +41,7 @@ class Learner:
         ledger.write()
         self.plan = make_plan(task, settings)
         self.labels = plan_labels(ledger.layout, n, settings)
-        layout = ledger.layout
-        if isinstance(self.labels, DrawnLabels):
-            layout = resize(layout, len(self.labels.labels.drawn))
+        layout = resize(ledger.layout, len(self.labels.draw.drawn)) if self.labels.some else ledger.layout
         self.heads = plan_heads(layout, n, settings, single)
 
     def take_rules(self) -> list[Chunk]:
@@ -74,11 +72,11 @@ class CompiledEngine(Learner):
         examples = Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
         most = 1 if isinstance(self.heads, Single) else self.heads.layout.n_labels
         while count > 0:
-            chunk = _make_chunk(count if ledger.twin is not None else 1, plan.longest, most)
+            chunk = _make_chunk(count if ledger.has_twin else 1, plan.longest, most)
             learned, n_rows = learn_rules(
                 self.task.columns, examples, self.labels, self.heads, plan, self.found, self.n_rules, chunk
             )
-            if ledger.twin is None:
+            if not ledger.has_twin:
                 ledger.write(plan.sampling.rows[:n_rows])
             self.chunks.append(_cut_chunk(chunk, learned))
             self.n_rules += learned

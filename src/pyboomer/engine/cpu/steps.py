@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array
+from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.columns.entries import keep
 from pyboomer.compiling.simd import make_zeros
@@ -12,8 +12,8 @@ from pyboomer.engine.cpu.refinement import cover, refine_to_the_end
 from pyboomer.engine.heads import Penalty, make_room, solve_label
 from pyboomer.engine.ledger import Ledger
 from pyboomer.engine.plan import Heads, Plan, Single
-from pyboomer.engine.rating import Rating, sum_examples
-from pyboomer.engine.statistics import count_columns, resize, sum_label, sum_weights, take_labels
+from pyboomer.engine.rating import Rating
+from pyboomer.engine.statistics import count_columns, resize, sum_label, sum_pairs, sum_rows, sum_weights, take_labels
 from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums
 
 
@@ -69,9 +69,9 @@ class LocalSteps:
         self.weights[covered[self.n_covered :]] = 0.0
         self.weight = sum_weights(covered[: self.n_covered], self.weights)
 
-    def sum_sample(self, rating: Rating, sums: Array) -> float:
+    def sum_sample(self, sums: Array) -> float:
         """Sums of what is covered, and its weight."""
-        sum_examples(rating, self.summed, self.rows[: self.n_covered], self.weights, sums)
+        self._sum(self.rows[: self.n_covered], self.weights, sums)
         return self.weight
 
     def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
@@ -86,11 +86,17 @@ class LocalSteps:
         scratch = self.plan.search.runs.entries.examples
         self.covered = self.rows[: cover(self.columns, body, self.rows, self.n_covered, self.n_sampled, scratch)]
 
-    def sum_covered(self, rating: Rating, sums: Array) -> float:
+    def sum_covered(self, sums: Array) -> float:
         """Sums of all examples covered, and their weight."""
         weight = self.ledger.task.weight
-        sum_examples(rating, self.statistics, self.covered, weight, sums)
+        self._sum(self.covered, weight, sums)
         return float(sum_weights(self.covered, weight))
+
+    def _sum(self, rows: Rows, weights: Array, sums: Array) -> None:
+        if self.label >= 0:
+            sum_pairs(self.summed, rows, weights, sums)
+        else:
+            sum_rows(self.summed, 0, rows, weights, sums)
 
     def fit_head(self, penalty: Penalty) -> tuple[Array, float, float]:
         """The head of all examples covered, its gain and its coverage."""

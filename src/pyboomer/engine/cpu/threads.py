@@ -27,7 +27,8 @@ from pyboomer.engine.heads import (
 )
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, add_scores_to_rows, sum_hessians, sum_rows, sum_weights
 from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums, sum_bins, sum_bins_of_pairs
-from pyboomer.losses.twin import update
+from pyboomer.losses.twin import Truth
+from pyboomer.losses.twins import update
 
 WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
 
@@ -78,8 +79,8 @@ class Threads:
         columns = [slice(0, width)] if of_pairs else divide(width, n_halves, LANES)
         self._share(work, list(product(divide(len(features), n_parts // n_halves), columns)))
 
-    def update(self, truth: Any, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
-        """`twin.update`, divided by examples."""
+    def update(self, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+        """`twins.update`, divided by examples."""
 
         def work(part: slice) -> None:
             update(truth, scores, rows[part], statistics, first, last)
