@@ -71,6 +71,10 @@ def list_configurations() -> Iterator[tuple[str, str, dict[str, Any], dict[str, 
         yield "own loss, single", data, {"loss": "own outer", "head": "single"}, {}
         yield "weights of labels", data, EW, {"weights": "labels"}
         yield "weights of examples, single", data, LW | SINGLE, {"weights": "examples"}
+    yield "two labels", "few, binned", EW | {"head": 2}, {}
+    yield "single, 20 examples", "few, binned", EW | SINGLE | {"min_coverage": 20}, {}
+    yield "multi, 20 examples", "few, binned", LW | {"min_coverage": 20}, {}
+    yield "half of the gain, weights", "few, binned", EW | {"head": 0.5}, {"weights": "examples"}
     yield "own loss, dense", "emotions", {"loss": "own dense"}, {}
     yield "own loss, outer, two labels", "emotions", {"loss": "own outer", "head": 2}, {}
     yield "squared hinge", "emotions", {"loss": "example-wise-squared-hinge"}, {}
@@ -102,13 +106,13 @@ def make_data(name: str) -> tuple[Any, np.ndarray, dict[str, Any]]:
     from pyboomer.datasets import load_dataset
 
     rng = np.random.default_rng(1)
-    if name in ("missing", "binned", "large"):
-        n = 60_000 if name == "large" else 1500
-        X = rng.normal(size=(n, 8)).round(1 if name == "binned" else 6)
+    if name in ("missing", "binned", "few, binned", "large"):
+        n = {"large": 60_000, "few, binned": 300}.get(name, 1500)
+        X = rng.normal(size=(n, 8)).round(1 if "binned" in name else 6)
         X[:, 5] = rng.integers(0, 5, n)
         X[rng.random(X.shape) < 0.1] = np.nan
         Y = (np.nan_to_num(X) @ rng.normal(size=(8, 9)) + rng.normal(size=(n, 9)) > 0.5).astype(np.int8)
-        return X, Y, {"categorical_features": [5]} | ({"max_bins": 40} if name == "binned" else {})
+        return X, Y, {"categorical_features": [5]} | ({"max_bins": 40} if "binned" in name else {})
     if name in ("targets", "many targets"):
         n = 700 if name == "targets" else 55_000
         X = rng.normal(size=(n, 6))

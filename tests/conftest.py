@@ -15,7 +15,7 @@ from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.engine.choice import make_engine
-from pyboomer.engine.cpu.learners import Learner
+from pyboomer.engine.cpu.engines import Learner
 from pyboomer.engine.promise import Settings, Task
 from pyboomer.engine.sampling import NO_STRATA
 from pyboomer.learning.training import Lesson, _collect_rules

@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.data.examples import Examples, read_examples
+from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
-from pyboomer.engine.ledger import Ledger
 from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss

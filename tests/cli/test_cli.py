@@ -432,16 +432,16 @@ def test_a_missing_label_is_unknown_in_training_and_named_with_its_row_elsewhere
 
 
 def test_an_interrupted_training_saves_the_rules_learned(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyboomer.engine.cpu.learners import CompiledEngine
+    from pyboomer.engine.cpu.engines import ExampleEngine
 
-    learn = CompiledEngine.learn
+    learn = ExampleEngine.learn
 
-    def learn_some(self: CompiledEngine, count: int) -> None:
+    def learn_some(self: ExampleEngine, count: int) -> None:
         if self.n_rules > 3:
             raise KeyboardInterrupt
         learn(self, count)
 
-    monkeypatch.setattr(CompiledEngine, "learn", learn_some)
+    monkeypatch.setattr(ExampleEngine, "learn", learn_some)
     outcome = run("train", "digits7", "-o", "model.json", "--n-rules", "100")
     model = load_model("model.json")
     assert 3 < len(model.rules_) < 100

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pyboomer.compiling.simd import pad
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
-from pyboomer.losses.twin import Truth, pad_signs, pad_weight
+from pyboomer.losses.truth import Truth, pad_signs, pad_weight
 from pyboomer.losses.twins import BEGIN, TWINS, sum_values, update
 
 Array = NDArray[np.float64]

@@ -1,1 +1,1 @@
-"""How Python becomes machine code: kernels, where they are kept, and vectors of eight numbers."""
+"""How Python becomes machine code: kernels, what depends on a kind, inner code, and vectors of eight numbers."""

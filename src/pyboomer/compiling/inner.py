@@ -18,7 +18,7 @@ from numba.core.typed_passes import NativeLowering
 
 
 class InnerLibrary(JITCodeLibrary):
-    """Code to be linked with other code: neither optimised nor turned into machine code."""
+    """Code to be linked with other code: not optimised as a whole, nor turned into machine code."""
 
     def _optimize_final_module(self) -> None:
         pass

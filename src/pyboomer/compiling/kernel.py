@@ -3,8 +3,9 @@
 It therefore needs no count of who holds an array: Numba keeps one, atomically, at every slice and every field of a
 tuple, which took more time than a sweep over a few examples.
 
-Compiled code is kept on disk. Numba would use it again as long as the file of the function stays the same; but code of
-other files is compiled into it. So here it is used again only if the whole package is the same, byte for byte.
+What Python calls is kept on disk when it has been compiled. Numba would use it again as long as the file of the function
+stays the same; but code of other files is compiled into it. So here it is used again only if the whole package is the
+same, byte for byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,8 +39,8 @@ def entry(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return compiled
 
 
-class Inner:
-    """A function that only other compiled code calls."""
+class Compiled:
+    """A function that other compiled code calls."""
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
         no_entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": InnerCompiler}
@@ -48,18 +49,22 @@ class Inner:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._numba_type_ = types.Dispatcher(self.compiled)  # what Numba sees of it
 
+
+class Inner(Compiled):
+    """A function that only compiled code calls."""
+
     def __call__(self, *arguments: Any) -> Any:  # noqa: ARG002
         raise TypeError(f"{self.__name__} is for compiled code; Python can run {self.__name__}.py_func")
 
 
-class Plain(Inner):
+class Plain(Compiled):
     """A function so small that Python had better run it itself."""
 
     def __call__(self, *arguments: Any) -> Any:
         return self.py_func(*arguments)
 
 
-class Kernel(Inner):
+class Kernel(Compiled):
     """A function that Python calls, too; each way is compiled if it is used."""
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -70,25 +75,15 @@ class Kernel(Inner):
         return self.entry(*arguments)
 
 
-def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function that only other compiled code calls."""
+def _decorate(kind: type[Compiled], function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
-        return partial(inner, **options)
-    return function if config.DISABLE_JIT else Inner(function, options)
+        return partial(_decorate, kind, **options)
+    return function if config.DISABLE_JIT else kind(function, options)
 
 
-def plain(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a small function for compiled code; Python runs it as it is."""
-    if function is None:
-        return partial(plain, **options)
-    return function if config.DISABLE_JIT else Plain(function, options)
-
-
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function that both Python and compiled code call."""
-    if function is None:
-        return partial(kernel, **options)
-    return function if config.DISABLE_JIT else Kernel(function, options)
+inner: Any = partial(_decorate, Inner)  # decorates a function that only compiled code calls
+plain: Any = partial(_decorate, Plain)  # ... a small one, which Python runs as it is
+kernel: Any = partial(_decorate, Kernel)  # ... one that both call
 
 
 def is_compiled(function: Any) -> bool:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pyboomer.compiling.kernel import inner, plain
 
 LANES = 8
+CACHE = 2**18  # numbers that fit the second-level cache
 _FLAGS = ("contract", "nsz")  # products may be fused with sums; NaN and infinity keep their meaning
 _DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
 _INTEGERS = ir.VectorType(ir.IntType(64), LANES)

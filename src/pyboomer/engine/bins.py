@@ -20,7 +20,7 @@ BINS_FROM = 512  # covered examples; fewer are swept one by one
 
 
 def learn_rule(steps: Steps, labels: Labels, heads: Heads, plan: Plan, rule: int) -> Chunk:
-    """Learn a rule (Alg. 1, lines 4 to 8); `labels` and `heads` are those of the plan."""
+    """Learn a rule (Alg. 1, lines 4 to 8); see `plan` for what all rules are learned with."""
     steps.begin(rule)  # line 5
     about = labels.draw.choices
     if labels.some:
@@ -38,7 +38,7 @@ def learn_rule(steps: Steps, labels: Labels, heads: Heads, plan: Plan, rule: int
     steps.cover(body[:size])
     scores, gain, coverage = steps.fit_head(heads.penalty)  # line 7
     kept = (scores != 0) | (heads.penalty.l1 == 0)  # L1 regularisation leaves labels out
-    kept[-1] |= not kept.any()
+    kept[-1] |= not kept.any()  # if none is left: the last one, as in `cpu.boosting`
     about, scores = about[chosen[kept]], plan.learning_rate * scores[kept]  # line 8
     steps.apply(about, scores)  # line 4 of the next round
     return Chunk(

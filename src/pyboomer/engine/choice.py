@@ -3,13 +3,14 @@
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.kernel import is_compiled
 from pyboomer.engine.cpu.boosting import learn_rules
-from pyboomer.engine.cpu.learners import BinnedEngine, CompiledEngine
+from pyboomer.engine.cpu.engines import BinnedEngine, ExampleEngine
 from pyboomer.engine.plan import is_single
 from pyboomer.engine.promise import Engine, Replay, Settings, Task
+from pyboomer.engine.sweeping import sweep_bins
 
 
 def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> Engine:
-    """The engine that suits the columns; it has learned the default rule.
+    """The engine that suits the columns; it has learned the default rule, unless it goes on with other rules.
 
     To go on after `n_rules` rules that there are already, `replay` adds their scores to an (N, K) array, in the order
     of the rules, so that nothing differs from having learned them now.
@@ -19,9 +20,9 @@ def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_
     solves = exact and not loss.decomposable and not is_single(settings.head, task.Y.shape[1])
     if isinstance(task.columns, BinnedColumns) and not solves:  # there are no sums of Hessians over bins
         return BinnedEngine(task, settings, replay, n_rules)
-    return CompiledEngine(task, settings, replay, n_rules)
+    return ExampleEngine(task, settings, replay, n_rules)
 
 
 def needs_compiling() -> bool:
     """Whether learning will first have to compile: nothing has been learned before by this version of the code."""
-    return not is_compiled(learn_rules)
+    return not (is_compiled(learn_rules) or is_compiled(sweep_bins))

@@ -372,13 +372,13 @@ def _fit_outer(
     coverage = sum_rows(statistics, 0, rows, weights, sums)
     if is_matrix_free(layout, statistics, rows):
         return solve_matrix_free(layout, statistics, rows, weights, coverage, penalty, room, head), coverage
-    A, L = _shape_system(layout.n_labels, room)
+    A, L = shape_system(layout.n_labels, room)
     sum_hessians(layout, 0, statistics, rows, weights, A)
     return solve_system(sums, penalty, A, L, head), coverage
 
 
-@inner
-def _shape_system(n_labels: int, room: Room) -> tuple[Array, Array]:
+@plain
+def shape_system(n_labels: int, room: Room) -> tuple[Array, Array]:
     """Room for a linear system of so many labels."""
     width = pad(n_labels)
     A, L = room.A[: n_labels * width], room.L[: n_labels * width]
@@ -408,8 +408,6 @@ def _fit_dense(
 ) -> tuple[float, float]:
     sums = room.sums[: statistics.shape[1]]
     coverage = sum_rows(statistics, 0, rows, weights, sums)
-    A, L = _shape_system(layout.n_labels, room)
+    A, L = shape_system(layout.n_labels, room)
     unpack(layout.n_labels, sums, penalty.l1, A, head)
-    gain = eliminate(A, penalty.l2, head, L)  # Eq. 16
-    substitute_back(L, head)
-    return gain, coverage
+    return solve_system(sums, penalty, A, L, head), coverage

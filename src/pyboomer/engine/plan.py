@@ -69,7 +69,6 @@ class Single(NamedTuple):
     choosing: Rating  # of the first condition
     settled: OneLabel  # of all others
     pairs: Array  # gradient and curvature of each example for the label
-    sums: Array
     gains: Array
 
 
@@ -97,11 +96,11 @@ class Plan(NamedTuple):
 
 
 def is_single(head: str | int | float, n_labels: int) -> bool:
-    """Whether heads are about one of several labels."""
+    """Whether heads are about one label, which is to be chosen."""
     return head == "single" or (isinstance(head, Integral) and int(head) == 1 < n_labels)
 
 
-def make_plan(task: Task, settings: Settings) -> Plan:
+def make_plan(task: Task, settings: Settings, subtracts: bool) -> Plan:
     """Everything but the labels and the heads."""
     n, n_features, fixed = len(task.Y), len(task.columns.nominal), task.fixed_features
     n_samples = 0
@@ -109,7 +108,7 @@ def make_plan(task: Task, settings: Settings) -> Plan:
         n_samples = count_examples(settings.max_samples, n, settings.sampling == "with-replacement")
     sampling = Sampling(n_samples, task.strata, np.empty(n), np.empty(n, dtype=np.uint32))
     features = make_draw(n_features, count_features(settings.max_features, n_features - len(fixed)), fixed)
-    search = Search(int(settings.seed), float(settings.min_coverage), features, make_runs(n), True)
+    search = Search(int(settings.seed), float(settings.min_coverage), features, make_runs(n), subtracts)
     longest = n if settings.max_conditions is None else min(int(settings.max_conditions), n)
     return Plan(sampling, search, longest, float(settings.learning_rate))
 
@@ -129,8 +128,8 @@ def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Head
     if single:
         assert isinstance(layout, Diagonal)
         settled = OneLabel(penalty, *np.empty((3, 2)))
-        sums, gains = make_zeros((1, count_columns(layout)))[0], np.empty(k)
-        return Single(penalty, layout, make_single_rating(layout, penalty), settled, np.empty((n, 2)), sums, gains)
+        choosing = make_single_rating(layout, penalty)
+        return Single(penalty, layout, choosing, settled, np.empty((n, 2)), np.empty(k))
     size = min(int(head), k) if isinstance(head, Integral) else k
     share = 0.0 if isinstance(head, str | Integral) else float(head)
     exact = settings.search == "exact"

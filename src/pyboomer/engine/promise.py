@@ -1,8 +1,8 @@
 """The promise: what an engine is told, what training needs of it, and what engines of any kind are made of.
 
-Training knows an engine by `Engine` alone. Whoever learns from sums over bins needs no more than `Steps`: the loop over
-rules and refinements (`bins`), ratings, heads and draws are shared. The steps may be done by threads of this process
-(`threads`), and just as well by a GPU or by the workers of a cluster.
+Training knows an engine by `Engine` alone. To learn a rule from sums over bins takes no more than `Steps`: how it is
+learned from them (`bins`), ratings, heads and draws are shared. The steps may be done by threads of this process
+(`cpu.steps`), and just as well by a GPU or by the workers of a cluster.
 """
 
 from collections.abc import Callable
@@ -113,7 +113,7 @@ class Steps(Protocol):
         """Sums of statistics, of what is covered; returns its weight."""
 
     def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
-        """Refine a rule to the end, example by example; `rating.whole` has the sums of what is covered."""
+        """Refine a rule as far as `body` has room, example by example; `rating.whole` has the sums of the sample."""
 
     def cover(self, body: Array) -> None:
         """Cover all examples that meet the conditions of a body, sampled or not."""

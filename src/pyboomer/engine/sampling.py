@@ -1,7 +1,7 @@
 """A draw is a random choice that depends on (seed, rule, step) alone.
 
 There is no running stream of random numbers: each draw starts a short stream of its own, so that neither chunk sizes,
-threads, callbacks nor an interruption can change what is learned. The engine and the reference call these functions.
+threads, callbacks nor an interruption can change what is learned. The reference draws the same in plain NumPy.
 
 The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of the golden ratio, scrambled by a
 64-bit mixing function. NumPy's generators would need a Python object per draw, which compiled code cannot make.

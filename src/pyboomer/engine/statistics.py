@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, load, pad, prefetch, store
+from pyboomer.compiling.simd import CACHE, LANES, load, pad, prefetch, store
 
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
-CACHE = 2**18  # numbers that fit the second-level cache
 SOME = 32  # examples that memory is asked for at once
 
 

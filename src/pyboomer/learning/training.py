@@ -6,7 +6,7 @@ Between two chunks, held-out examples are evaluated, progress is shown, callback
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -102,23 +102,22 @@ def train(
         return learned[-1]
 
     def compute_loss() -> float:
-        return engine.training_loss() * scale**2
+        return engine.training_loss() * scale**2  # only the squared error is learned in units of its own
 
     failure = None
-    if settings.loss not in BUILT_IN.values():
-        compute_loss()  # a loss of the user's own may be at fault: better now than when all is learned
-    try:
-        _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch)
-    except KeyboardInterrupt:
-        watch.interrupt.pending = True
-    except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
-        failure = error
-    finally:
-        engine.close()
-    if sum(map(len, learned)) < engine.n_rules:
-        take_rules()
-    rules = round_thresholds(join_rules(learned), columns, matrix)
-    return Trained(rules, compute_loss(), failure)
+    with closing(engine):
+        if settings.loss not in BUILT_IN.values():
+            compute_loss()  # a loss of the user's own may be at fault: better now than when all is learned
+        try:
+            _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch)
+        except KeyboardInterrupt:
+            watch.interrupt.pending = True
+        except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
+            failure = error
+        if sum(map(len, learned)) < engine.n_rules:
+            take_rules()
+        loss = compute_loss()
+    return Trained(round_thresholds(join_rules(learned), columns, matrix), loss, failure)
 
 
 def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Array, ...] | None]:

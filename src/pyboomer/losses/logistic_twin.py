@@ -7,6 +7,7 @@ import numpy as np
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import (
+    CACHE,
     LANES,
     exp,
     gather,
@@ -21,7 +22,7 @@ from pyboomer.compiling.simd import (
     total,
     where_above,
 )
-from pyboomer.losses.twin import AHEAD, CACHE, Truth, fetch_soon
+from pyboomer.losses.truth import AHEAD, Truth, fetch_soon
 
 PRODUCT = 512  # numbers up to 2 whose product is well within what a float64 can hold
 
@@ -34,8 +35,8 @@ def _derive(y: Any, weight: Any, score: Any) -> tuple[Any, Any]:
     """Gradient and curvature: vectors of labels, or of examples."""
     zero = splat(0.0)
     margin = y * score
-    e = exp(where_above(margin, zero, zero - margin, margin))  # exp(-|f|)
-    p = 1.0 / (1.0 + e)  # logistic(|f|)
+    e = exp(where_above(margin, zero, zero - margin, margin))  # exp(-|y f|)
+    p = 1.0 / (1.0 + e)  # logistic(|y f|)
     q = e * p
     return (zero - y) * weight * where_above(margin, zero, q, p), weight * p * q
 

@@ -1,6 +1,6 @@
 """The compiled twin of the squared error in regression, see `squared`.
 
-Scores begin at -y, so that they are what is still missing, f - y, wherever they stand: the gradient itself.
+Scores begin at -y, so that they are the residuals f - y wherever they stand: the gradient itself.
 """
 
 from typing import Any
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner
-from pyboomer.compiling.simd import LANES, load, pad, splat, store, total
-from pyboomer.losses.twin import AHEAD, CACHE, Truth, fetch_soon
+from pyboomer.compiling.simd import CACHE, LANES, load, pad, splat, store, total
+from pyboomer.losses.truth import AHEAD, Truth, fetch_soon
 
 
-def miss_targets(Y: NDArray[Any]) -> Array:
+def negate_targets(Y: NDArray[Any]) -> Array:
     """The scores before the first rule."""
     return -Y
 
@@ -43,7 +43,7 @@ def sum_squares(truth: Truth, scores: Array, weights: Array) -> float:
     for n in range(scores.shape[0]):
         squares = splat(0.0)
         for k in range(0, width, LANES):
-            missing = load(truth.signs, n * width + k) * load(scores, n * width + k)
-            squares = squares + missing * missing
+            residual = load(truth.signs, n * width + k) * load(scores, n * width + k)
+            squares = squares + residual * residual
         sums += weights[n] * (0.5 * total(squares))
     return sums

@@ -6,6 +6,7 @@ Which one it is, is a number and not a kind: else the loop over rules would have
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
@@ -19,13 +20,14 @@ from pyboomer.losses.logistic_twin import (
 )
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.squared import squared_error
-from pyboomer.losses.squared_twin import miss_targets, sum_squares, update_squared
-from pyboomer.losses.twin import Truth
+from pyboomer.losses.squared_twin import negate_targets, sum_squares, update_squared
+from pyboomer.losses.truth import Truth
 
 LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN = range(4)
 TWINS: dict[Loss, int] = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
+GRADIENT_IS_B = frozenset({example_wise_logistic})  # H = diag(a) - g g^T: b needs no section of its own
 # the scores before the first rule, if they are not 0
-BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: miss_targets}
+BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: negate_targets}
 
 
 @kernel
@@ -50,4 +52,6 @@ def sum_values(truth: Truth, scores: Array, weights: Array) -> float:
         return sum_label_wise(truth, scores, weights)
     if truth.loss == EXAMPLE_WISE:
         return sum_example_wise(truth, scores, weights)
-    return sum_squares(truth, scores, weights)
+    if truth.loss == SQUARED:
+        return sum_squares(truth, scores, weights)
+    return np.nan

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
 from pyboomer.engine.cpu import threads
+from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.heads import Penalty, make_room
-from pyboomer.engine.ledger import Ledger
 from pyboomer.engine.promise import Task
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
 

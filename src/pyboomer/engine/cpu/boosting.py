@@ -29,7 +29,7 @@ from pyboomer.engine.statistics import (
     take_labels,
 )
 from pyboomer.engine.sweeping import Sample
-from pyboomer.losses.twin import Truth
+from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import update
 
 
@@ -78,7 +78,7 @@ def _focus(layout: Layout, statistics: Array, labels: NDArray[np.int64], room: A
     return View(labels, own)
 
 
-# --- Rules with heads of each kind ------------------------------------------------------------------------------------
+# --- The examples that a rule is learned from -------------------------------------------------------------------------
 
 
 @kernel
@@ -105,6 +105,9 @@ def _draw_sample(sampling: Sampling, seed: int, rule: int, weight: Array, statis
     n_sampled = draw_rows(sampling, seed, rule, weight)
     sampled = sampling.rows[:n_sampled]
     return Sample(statistics, sampling.weights, sampled, n_sampled, sum_weights(sampled, sampling.weights))
+
+
+# --- Rules with heads of each kind ------------------------------------------------------------------------------------
 
 
 @by_kind
@@ -176,8 +179,8 @@ def _learn_single(
     n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, search.runs.entries.examples)
     covered = rows[:n_rows]
     if size == 0:  # nothing to learn from the sample: the label that suits all examples best
-        sum_rows(statistics, 0, covered, weight, heads.sums)
-        labels[0] = find_best_label(heads.layout, heads.sums, penalty, heads.gains)
+        sum_rows(statistics, 0, covered, weight, choosing.whole)
+        labels[0] = find_best_label(heads.layout, choosing.whole, penalty, heads.gains)
     g, h, coverage = sum_label(statistics, labels[0], covered, weight)
     gain, found.scores[0] = solve_label(g, h, penalty)
     return n_rows, size, 1, gain, coverage
@@ -261,7 +264,7 @@ def learn_rules(
             head[k] = plan.learning_rate * found.scores[i]  # line 8
             own_labels[n_scores], own_scores[n_scores] = k, head[k]
             n_scores += heads.penalty.l1 == 0.0 or found.scores[i] != 0.0  # L1 regularisation leaves labels out
-        n_scores = max(n_scores, 1)
+        n_scores = max(n_scores, 1)  # if none is left: the last one, which stands in the first place
         chunk.n_scores[t] = n_scores
         used_scores += n_scores
         begin, end = np.int64(own_labels[0]), np.int64(own_labels[n_scores - 1]) + 1

@@ -142,7 +142,7 @@ def refine_rule(
 @kernel
 def refine_to_the_end(
     columns: Any, sample: Sample, rating: Rating, search: Search, rule: int, body: Array, size: int, best: float
-) -> tuple[int, int, float]:
-    """`refine_rule` for Python, which takes no sample back, only how many examples are left in it."""
+) -> tuple[int, float, int, float]:
+    """`refine_rule` for Python, which takes no sample back, only how many examples are left in it and their weight."""
     sample, size, best = refine_rule(columns, sample, rating, search, rule, body, size, best)
-    return sample.n_covered, size, best
+    return sample.n_covered, sample.weight, size, best

@@ -8,9 +8,9 @@ from pyboomer.columns.binned import BinnedColumns
 from pyboomer.columns.entries import keep
 from pyboomer.compiling.simd import make_zeros
 from pyboomer.engine.cpu.boosting import draw_rows, pack_pairs
+from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.refinement import cover, refine_to_the_end
 from pyboomer.engine.heads import Penalty, make_room, solve_label
-from pyboomer.engine.ledger import Ledger
 from pyboomer.engine.plan import Heads, Plan, Single
 from pyboomer.engine.rating import Rating
 from pyboomer.engine.statistics import count_columns, resize, sum_label, sum_pairs, sum_rows, sum_weights, take_labels
@@ -34,7 +34,7 @@ class LocalSteps:
         ledger = self.ledger
         self.n_sampled = draw_rows(self.plan.sampling, self.plan.search.seed, rule, ledger.task.weight)
         self.n_covered = self.n_sampled
-        self.layout, self.statistics, self.summed = ledger.layout, ledger.statistics, ledger.statistics
+        self.layout, self.statistics, self.terms = ledger.layout, ledger.statistics, ledger.statistics
         self.label = -1
         self.weight = sum_weights(self.rows[: self.n_covered], self.weights)
 
@@ -43,20 +43,20 @@ class LocalSteps:
         layout = resize(self.layout, len(labels))
         own = make_zeros((len(self.statistics), count_columns(layout)))
         take_labels(self.layout, self.statistics, labels, own)
-        self.layout, self.statistics, self.summed = layout, own, own
+        self.layout, self.statistics, self.terms = layout, own, own
 
     def pair(self, label: int) -> None:
         """From now on, they are about one label."""
         pack_pairs(self.statistics, label, self.rows[: self.n_covered], self.pairs)
-        self.label, self.summed = label, self.pairs
+        self.label, self.terms = label, self.pairs
 
     def _take_sample(self) -> Sample:
-        return Sample(self.summed, self.weights, self.rows[: self.n_covered], self.n_covered, self.weight)
+        return Sample(self.terms, self.weights, self.rows[: self.n_covered], self.n_covered, self.weight)
 
     def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.bool_]]:
         """Sums over the bins of some features, and which of these are nominal."""
         bins = self.bins_of_pairs if self.label >= 0 else self.bins
-        width = self.summed.shape[1]
+        width = self.terms.shape[1]
         if bins.sums.shape[2] > width:  # of fewer labels
             bins = make_bin_sums(len(features), width)
         self.ledger.threads.sum_bins(self.columns.codes, features, self._take_sample(), bins)
@@ -76,7 +76,7 @@ class LocalSteps:
 
     def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
         """Refine a rule to the end, example by example."""
-        self.n_covered, size, best = refine_to_the_end(
+        self.n_covered, self.weight, size, best = refine_to_the_end(
             self.columns, self._take_sample(), rating, self.plan.search, rule, body, size, best
         )
         return size, best
@@ -94,9 +94,9 @@ class LocalSteps:
 
     def _sum(self, rows: Rows, weights: Array, sums: Array) -> None:
         if self.label >= 0:
-            sum_pairs(self.summed, rows, weights, sums)
+            sum_pairs(self.terms, rows, weights, sums)
         else:
-            sum_rows(self.summed, 0, rows, weights, sums)
+            sum_rows(self.terms, 0, rows, weights, sums)
 
     def fit_head(self, penalty: Penalty) -> tuple[Array, float, float]:
         """The head of all examples covered, its gain and its coverage."""

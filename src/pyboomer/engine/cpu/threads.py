@@ -15,19 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.compiling.simd import LANES, pad
+from pyboomer.compiling.simd import LANES
 from pyboomer.engine.heads import (
     Penalty,
     Room,
     fit_head,
     is_matrix_free,
+    shape_system,
     solve_diagonal,
     solve_matrix_free,
     solve_system,
 )
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, add_scores_to_rows, sum_hessians, sum_rows, sum_weights
 from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums, sum_bins, sum_bins_of_pairs
-from pyboomer.losses.twin import Truth
+from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import update
 
 WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
@@ -57,7 +58,7 @@ class Threads:
             list(self.pool.map(work, parts))
 
     def sum_bins(self, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
-        """Two threads read half of the statistics each; if there are more, these divide the features."""
+        """`sweeping.sum_bins`, divided by halves of the statistics and, with more than two threads, by features."""
         width = sample.statistics.shape[1]
         n_parts = self._count(len(sample.rows) * width * len(features))
         of_pairs = width < LANES
@@ -113,8 +114,8 @@ class Threads:
             return solve_diagonal(layout, room.sums, penalty, head), coverage
         if is_matrix_free(layout, statistics, rows):
             return solve_matrix_free(layout, statistics, rows, weights, coverage, penalty, room, head), coverage
-        k, width = layout.n_labels, pad(layout.n_labels)
-        A, L = (flat[: k * width].reshape(k, width) for flat in (room.A, room.L))
+        k = layout.n_labels
+        A, L = shape_system(k, room)
 
         def sum_labels(part: slice) -> None:
             sum_hessians(layout, part.start, statistics, rows, weights, A[part])

@@ -12,8 +12,8 @@ from pyboomer.engine.heads import Penalty, fit_head, make_room
 from pyboomer.engine.promise import Chunk, Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 from pyboomer.losses import Loss
-from pyboomer.losses.twin import Truth, pad_signs, pad_weight
-from pyboomer.losses.twins import BEGIN, NO_TWIN, TWINS, sum_values
+from pyboomer.losses.truth import Truth, pad_signs, pad_weight
+from pyboomer.losses.twins import BEGIN, GRADIENT_IS_B, NO_TWIN, TWINS, sum_values
 
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
 
@@ -24,7 +24,7 @@ def choose_layout(loss: Loss, n_labels: int, single: bool) -> Layout:
         return Diagonal(n_labels)
     if loss.shape == "dense":
         return Dense(n_labels)
-    return Outer(n_labels, 0 if loss in TWINS else 2)  # of a built-in loss, b = g
+    return Outer(n_labels, 0 if loss in GRADIENT_IS_B else 2)
 
 
 class Ledger:
@@ -53,19 +53,17 @@ class Ledger:
         if loss in BEGIN:
             self.scores[:, :k] = BEGIN[loss](task.Y)
         self.layout = choose_layout(loss, k, single)
-        self.truth = self._tell(self.layout)
+        weight = pad_weight(task.Y.shape, label_weight)
+        self.truth = Truth(TWINS.get(loss, NO_TWIN), isinstance(self.layout, Diagonal), self.signs, weight)
         self.statistics = make_zeros((n, count_columns(self.layout)))
         self.everyone = np.arange(n, dtype=np.uint32)
-
-    def _tell(self, layout: Layout) -> Truth:
-        weight = pad_weight(self.signs[:, : self.n_labels].shape, self.label_weight)
-        return Truth(TWINS.get(self.loss, NO_TWIN), isinstance(layout, Diagonal), self.signs, weight)
 
     def learn_default_rule(self, penalty: Penalty) -> Chunk:
         """The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2)."""
         k, everyone, threads = self.n_labels, self.everyone, self.threads
         layout = choose_layout(self.loss, k, single=False)
-        own = layout == self.layout and type(layout) is type(self.layout)
+        own = type(layout) is type(self.layout)
+        layout = self.layout if own else layout
         statistics = self.statistics if own else make_zeros((len(everyone), count_columns(layout)))
         self._write(layout, statistics, everyone)
         padded = np.zeros(pad(k))
@@ -89,7 +87,7 @@ class Ledger:
     def _write(self, layout: Layout, statistics: Array, rows: Rows) -> None:
         k = self.n_labels
         if self.has_twin:
-            truth = self.truth if layout is self.layout else self._tell(layout)
+            truth = self.truth._replace(diagonal=isinstance(layout, Diagonal))
             self.threads.update(truth, self.scores, rows, statistics, 0, pad(k))
             return
         Y, weight = self._take(rows)

@@ -1,7 +1,7 @@
-"""Learners are the engines of this machine: the ledger of the examples, and how rules are learned from it.
+"""Two engines of this machine: a ledger of the examples, and how rules are learned from it.
 
-`CompiledEngine` learns from columns that are sorted or sparse, example by example, and is compiled as a whole.
-`BinnedEngine` learns from binned columns, by steps that threads can share.
+`ExampleEngine` learns example by example, from columns of any kind; its loops are compiled as a whole. `BinnedEngine`
+learns from binned columns, by steps that threads can share.
 """
 
 import numpy as np
@@ -10,10 +10,10 @@ from joblib import effective_n_jobs
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import bins
 from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
+from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
-from pyboomer.engine.ledger import Ledger
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.statistics import resize
@@ -39,9 +39,9 @@ class Learner:
             replay(replayed)
             ledger.scores[:, :n_labels] = replayed
         ledger.write()
-        self.plan = make_plan(task, settings)
+        self.plan = make_plan(task, settings, subtracts=not isinstance(self, BinnedEngine))
         self.labels = plan_labels(ledger.layout, n, settings)
-        layout = resize(ledger.layout, len(self.labels.draw.drawn)) if self.labels.some else ledger.layout
+        layout = resize(ledger.layout, len(self.labels.draw.drawn))
         self.heads = plan_heads(layout, n, settings, single)
 
     def take_rules(self) -> list[Chunk]:
@@ -58,7 +58,7 @@ class Learner:
         self.threads.close()
 
 
-class CompiledEngine(Learner):
+class ExampleEngine(Learner):
     """Learns example by example."""
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
@@ -88,7 +88,6 @@ class BinnedEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, effective_n_jobs(settings.n_jobs))
-        self.plan = self.plan._replace(search=self.plan.search._replace(subtracts=False))
         self.steps = LocalSteps(self.ledger, self.plan, self.heads)
 
     def learn(self, count: int) -> None:

@@ -1,7 +1,7 @@
-"""A twin is a built-in loss as compiled code sees it: how statistics follow from what is known of the examples.
+"""The truth is what compiled code knows of the examples: their labels, and the weights of these.
 
-What is known, the *truth*, is labels or targets, padded to whole vectors, and the weights of these if some are neither
-0 nor 1. An unknown label makes all statistics 0, and so does the padding.
+Labels are padded to whole vectors. An unknown one makes all statistics 0, and so does the padding. Of targets, only
+which are known: they are in the scores, see `squared_twin`.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,6 @@ from pyboomer.arrays import Array, Signs
 from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import LANES, pad, prefetch
 
-CACHE = 2**18  # numbers that fit the second-level cache
 AHEAD = 8  # examples between asking for what memory holds of one and needing it
 
 
