@@ -29,13 +29,14 @@ def bodies(rules: RuleEnsemble) -> list[list[tuple[int, str]]]:
 
 @pytest.mark.parametrize("n", [300, 3000], ids=["few examples, swept one by one", "many, swept by bins"])
 @pytest.mark.parametrize("nominal", [(), (2,)], ids=["numeric", "nominal"])
-@pytest.mark.parametrize("head", ["single", "multi"])
+@pytest.mark.parametrize(("head", "least"), [("single", 1), ("single", 20), ("multi", 1), (2, 1)])
 @pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
 def test_a_binned_fit_is_an_exact_fit_on_the_bin_numbers(
-    n: int, nominal: tuple[int, ...], head: str, loss: str
+    n: int, nominal: tuple[int, ...], head: Any, least: int, loss: str
 ) -> None:
     X, Y = make_data(n)
     parameters: dict[str, Any] = {"loss": loss, "head": head, "n_rules": 25, "random_state": 3, "learning_rate": 0.3}
+    parameters["min_coverage"] = least
     binned = BoomerClassifier(max_bins=16, categorical_features=list(nominal), **parameters).fit(X, Y)
     categories = dict.fromkeys(nominal, (0, 1, 2, 3))
     codes = bin_columns(X, categories, tuple("abcde"), 16).columns.codes.T.astype(float)

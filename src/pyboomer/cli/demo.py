@@ -42,7 +42,7 @@ def show_demo(output: str, quiet: bool = False) -> None:
         f"Two models learn from {len(Y):,} of the digits and are tested on the other {len(Y_test):,}."
     )
     if not quiet and needs_compiling():
-        click.echo("(The first run compiles: up to a minute, this once.)", err=True)
+        click.echo("(The first run compiles: about half a minute, this once.)", err=True)
     models, seconds = {}, {}
     for loss in LOSSES:
         BoomerClassifier(loss, n_rules=2).fit(X[:50], Y[:50]).predict(X[:1])  # compiled now, so that it is not timed

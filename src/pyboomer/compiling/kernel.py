@@ -3,9 +3,9 @@
 It therefore needs no count of who holds an array: Numba keeps one, atomically, at every slice and every field of a
 tuple, which took more time than a sweep over a few examples.
 
-What Python calls is kept on disk when it has been compiled. Numba would use it again as long as the file of the function
-stays the same; but code of other files is compiled into it. So here it is used again only if the whole package is the
-same, byte for byte.
+What Python calls is kept on disk when it has been compiled. Numba would use it again as long as the file of the
+function stays the same; but code of other files is compiled into it. So here it is used again only if the whole package
+is the same, byte for byte.
 """
 
 from collections.abc import Callable, Mapping

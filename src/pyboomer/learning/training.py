@@ -31,7 +31,7 @@ from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.operators import ABOVE
 from pyboomer.rules.schema import Schema
 
-COMPILING = "Compiling the learner, once; this takes up to a minute ..."
+COMPILING = "Compiling the learner, once; this takes about 15 seconds ..."
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
 
 
