@@ -104,16 +104,17 @@ class Schema:
 
 
 def _plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) -> dict[int, tuple[Category, ...]]:
-    """Categories as plain values, by feature."""
-    plain: dict[int, tuple[Category, ...]] = {}
-    integers, last = (int, np.integer), None
-    for feature, given in sorted(categories.items()):
-        if not isinstance(feature, integers) or not 0 <= feature < n_features:
-            raise ValueError(f"categories has the key {feature!r}, which is not an index of {n_features} features")
-        if given is not last:  # indicators, by the thousand, share a tuple
-            last, values = given, _plain_values(feature, given)
-        plain[int(feature)] = values
-    return plain
+    """Categories as plain values, by feature in ascending order."""
+    features = sorted(categories)
+    if set(map(type, features)) - {int} or (features and not 0 <= features[0] <= features[-1] < n_features):
+        for feature in features:
+            if not isinstance(feature, int | np.integer) or not 0 <= feature < n_features:
+                raise ValueError(f"categories has the key {feature!r}, which is not an index of {n_features} features")
+    given = [categories[feature] for feature in features]
+    # indicators, by the thousand, share a tuple: each is looked at once
+    firsts = dict(zip(map(id, reversed(given)), reversed(features), strict=True))
+    plain = {key: _plain_values(feature, categories[feature]) for key, feature in firsts.items()}
+    return dict(zip(map(int, features), map(plain.__getitem__, map(id, given)), strict=True))
 
 
 def _plain_values(feature: int, given: Iterable[Any]) -> tuple[Category, ...]:
