@@ -1,4 +1,4 @@
-"""Compiled code is used again by later processes, as long as no source file of the package has changed."""
+"""Compiled code is used again by later processes, as long as no source file that it can come from has changed."""
 
 import os
 import shutil
@@ -45,9 +45,9 @@ def _multiply(kind, x):
     return kind.factor * x + 1
 """
 CALLING = """
-from pyboomer.called import add_some
+from pyboomer.columns.called import add_some
 from pyboomer.compiling.kernel import is_compiled, kernel
-from pyboomer.kind import Factor, change
+from pyboomer.losses.kind import Factor, change
 
 
 @kernel
@@ -77,14 +77,14 @@ class House:
         self.package = self.source / "pyboomer"
         shutil.copytree(Path(pyboomer.__file__).parent, self.package, ignore=shutil.ignore_patterns("__pycache__"))
         (self.package / "__init__.py").write_text('"""Nothing that takes time to import."""\n')
-        for name, text in {"called": CALLED, "kind": KIND, "calling": CALLING}.items():
+        for name, text in {"columns/called": CALLED, "losses/kind": KIND, "engine/calling": CALLING}.items():
             (self.package / f"{name}.py").write_text(text)
 
     def run(self) -> Outcome:
         """Compute in a process of its own; Python keeps no code, as it, too, would look at size and time alone."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
         environment |= {"PYTHONPATH": str(self.source), "NUMBA_CACHE_DIR": str(self.cache)}
-        command = [sys.executable, "-B", "-c", "import pyboomer.calling"]
+        command = [sys.executable, "-B", "-c", "import pyboomer.engine.calling"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         result, was_compiled, loaded, compiled = done.stdout.split()
@@ -101,13 +101,13 @@ class House:
         assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 
 
-def test_code_is_compiled_once_and_again_after_any_change_of_the_package(tmp_path: Path) -> None:
+def test_code_is_compiled_once_and_again_after_any_change_of_its_sources(tmp_path: Path) -> None:
     house = House(tmp_path)
     assert house.run() == Outcome(704, was_compiled=False, loaded=0, compiled=1)
     assert house.run() == Outcome(704, was_compiled=True, loaded=1, compiled=0)
-    house.edit("called", "x + 1", "x + 5")
+    house.edit("columns/called", "x + 1", "x + 5")
     assert house.run() == Outcome(708, was_compiled=False, loaded=0, compiled=1)
-    house.edit("kind", "x + 1", "x + 2")
+    house.edit("losses/kind", "x + 1", "x + 2")
     assert house.run() == Outcome(808, was_compiled=False, loaded=0, compiled=1)
 
 

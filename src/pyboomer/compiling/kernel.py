@@ -4,8 +4,8 @@ It therefore needs no count of who holds an array: Numba keeps one, atomically, 
 tuple, which took more time than a sweep over a few examples.
 
 What Python calls is kept on disk when it has been compiled. Numba would use it again as long as the file of the
-function stays the same; but code of other files is compiled into it. So here it is used again only if the whole package
-is the same, byte for byte.
+function stays the same; but code of other files is compiled into it. So here it is used again only if all that compiled
+code can import is the same, byte for byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,13 +18,16 @@ from numba import config, njit, types
 
 from pyboomer.compiling.inner import EntryCompiler, InnerCompiler
 
+SOURCES = ("arrays", "columns", "compiling", "engine", "losses", "metrics", "predicting", "rules")  # engine, and below
+
 
 @cache
 def stamp_sources() -> str:
-    """A hash of all source files of the package."""
+    """A hash of all source files from which compiled code is made."""
     folder = Path(__file__).parent.parent
     digest = sha256()
-    for path in sorted(folder.rglob("*.py")):
+    paths = [path for name in SOURCES for path in (folder / f"{name}.py", *folder.glob(f"{name}/**/*.py"))]
+    for path in sorted(path for path in paths if path.is_file()):
         digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
