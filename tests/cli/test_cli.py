@@ -458,6 +458,28 @@ def test_an_interrupt_elsewhere_is_told_in_one_line(run: Run, monkeypatch: pytes
     assert run("train", "digits7", "-o", "model.json") == (130, "", "boomer: interrupted\n")
 
 
+def test_no_command_writes_over_what_it_reads(run: Run, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame.to_csv("songs.csv", index=False)
+    Path("songs.arff").write_text(DENSE.replace(": -C 1", ""))
+    Path("songs.xml").write_text('<labels><label name="loud"></label></labels>')
+    Path("model.json").write_bytes((Path(__file__).parent.parent / "export" / "model-v1.json").read_bytes())
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    monkeypatch.setenv("PYBOOMER_DATA", ".")
+    for arguments in (
+        ["train", "songs.csv", "--labels", "is_*", "-o", "songs.csv"],
+        ["train", "songs.arff", "-o", "songs.xml"],
+        ["train", "songs", "-o", "songs.arff"],
+        ["predict", "model.json", "songs.csv", "-o", "model.json"],
+        ["predict", "model.json", "songs.csv", "-o", "./songs.csv"],
+        ["export", "model.json", "-o", "model.json"],
+        ["explore", "model.json", "--data", "songs.csv", "-o", "songs.csv"],
+    ):
+        outcome = run(*arguments)
+        assert fails_in_one_line(outcome)
+        assert "it is read by the same command" in outcome.err
+    assert before == {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+
+
 def test_a_defect_is_told_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyboomer.cli.commands.read_input", lambda *_, **__: 1 / 0)
     outcome = run("train", "digits7", "-o", "model.json")

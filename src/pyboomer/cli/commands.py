@@ -12,7 +12,6 @@ import click
 
 from pyboomer.cli.group import (
     boomer,
-    check_writable,
     json_option,
     labels_option,
     plain,
@@ -23,6 +22,7 @@ from pyboomer.cli.group import (
 )
 from pyboomer.cli.inputs import (
     fit_model,
+    list_files,
     make_model,
     match_names,
     pick_features,
@@ -31,6 +31,7 @@ from pyboomer.cli.inputs import (
     read_input,
 )
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
+from pyboomer.files import check_output, write_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,8 +57,9 @@ def demo(quiet: bool, output: str) -> None:
     Example:
       boomer demo
     """
-    check_writable(output)
     from pyboomer.cli.demo import show_demo
+
+    check_output(output)
 
     show_demo(output, quiet)
 
@@ -131,7 +133,7 @@ def train(
     """
     from pyboomer.cli.reports import format_count
 
-    check_writable(output)
+    check_output(output, list_files(data, xml))
     examples = read_input(data, xml, labels, unknown=True)
     model = make_model(examples, parameters, shows_progress(quiet))
     start = time.perf_counter()
@@ -234,7 +236,8 @@ def predict(
 
     from pyboomer.loading import load_model
 
-    check_writable(output)
+    if output is not None:
+        check_output(output, [model, *list_files(data)])
     learned = load_model(model)
     given = list_given(ctx, parameters)
     is_regressor = not hasattr(learned, "classes_")
@@ -266,7 +269,7 @@ def _write_predictions(output: str | None, as_json: bool, kind: str, names: Sequ
     if output is None:
         click.echo(text, nl=False)
     else:
-        Path(output).write_text(text, encoding="utf-8")
+        write_file(output, text)
 
 
 def _write_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -293,7 +296,7 @@ def export(model: str, output: str) -> None:
     """
     from pyboomer.loading import load_model
 
-    check_writable(output)
+    check_output(output, [model])
     kind = Path(output).suffix.lower()
     if kind not in (".onnx", ".py"):
         raise click.UsageError(f"{output}: what format should this be? The name must end in .onnx or .py")

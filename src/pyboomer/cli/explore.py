@@ -8,15 +8,17 @@ from typing import Any
 
 import click
 
-from pyboomer.cli.group import boomer, check_writable, labels_option, xml_option
+from pyboomer.cli.group import boomer, labels_option, xml_option
 from pyboomer.cli.inputs import (
     is_table_file,
+    list_files,
     match_names,
     pick_features,
     pick_labels,
     read_features,
     read_input,
 )
+from pyboomer.files import check_output
 
 
 @boomer.command()
@@ -49,7 +51,7 @@ def explore(
     """
     from pyboomer.loading import load_model
 
-    check_writable(output)
+    check_output(output, [model, *(list_files(data, xml) if data else [])])
     if data is None and (xml or labels):
         raise click.UsageError("--xml and --labels say what is in --data, which is not given")
     learned = load_model(model)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -75,19 +73,6 @@ def announce_compiling() -> None:
 
     if needs_compiling():
         click.echo(COMPILING, err=True)
-
-
-def check_writable(path: str | None) -> None:
-    """Refuse a file that cannot be written before hours are spent on what belongs in it."""
-    if path is None:
-        return
-    folder = Path(path).parent
-    if Path(path).is_dir():
-        raise click.UsageError(f"{path} is a folder, not a file to write")
-    if not folder.is_dir():
-        raise click.UsageError(f"{path} cannot be written: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise click.UsageError(f"{path} cannot be written: no permission to write in {folder}")
 
 
 def print_json(content: Any) -> None:

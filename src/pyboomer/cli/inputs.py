@@ -92,6 +92,15 @@ def read_features(data: str, model: BoomerClassifier) -> Input:
     return _wrap_dataset(Dataset(table.cells, no_labels, names, (), tuple(categories), categories, table.file))
 
 
+def list_files(data: str, xml: str | None = None) -> list[Path]:
+    """The files that DATA may be read from: none of them is a place to write to."""
+    from pyboomer.datasets.catalog import find_files
+
+    found = find_files(data) if Path(data).name == data else []
+    files = [Path(data), *found]
+    return [*files, *(file.with_suffix(".xml") for file in files), *([Path(xml)] if xml else [])]
+
+
 def match_names(patterns: Sequence[str], names: Sequence[str], where: str, noun: str) -> list[str]:
     """Find the names that comma separated names or shell patterns such as `label_*` stand for."""
     found: dict[str, None] = {}
