@@ -18,6 +18,13 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
         ctx.exit()
 
 
+def _read_separator(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:  # noqa: ARG001
+    sep = {"tab": "\t", "\\t": "\t"}.get(text or "", text)
+    if sep is not None and (len(sep) != 1 or sep in '"\r\n'):
+        raise click.UsageError(f"--sep must be one character or `tab`, got {text!r}")
+    return sep
+
+
 class OrderedGroup(click.Group):
     """Commands in the order in which they are defined, which is that in which they are met."""
 
@@ -40,7 +47,8 @@ def boomer(ctx: click.Context) -> None:
     """Learn gradient boosted multi-label rules, and read, evaluate and apply them.
 
     DATA is a data set by name (`boomer datasets`), an ARFF file with its labels in an XML file beside it or in its
-    header (Mulan, MEKA), or a CSV or Parquet file whose label columns are given by --labels.
+    header (Mulan, MEKA), or a table file whose label columns are given by --labels: CSV, TSV (both may be
+    compressed and end in .gz) or Parquet.
 
     \b
     Example:
@@ -56,6 +64,12 @@ labels_option = click.option(
     multiple=True,
     metavar="NAMES",
     help="Label columns of a CSV or Parquet file, comma separated or repeated; patterns such as 'label_*' are allowed.",
+)
+sep_option = click.option(
+    "--sep",
+    metavar="CHARACTER",
+    callback=_read_separator,
+    help="What separates the columns of CSV files: a character or `tab`; by default a comma, in .tsv files a tab.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")

@@ -65,9 +65,10 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
     plt = import_pyplot()
     paths = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
     with plt.rc_context({"svg.hashsalt": "pyboomer", "svg.fonttype": "none"}):
-        for path, options in zip(paths, ({"metadata": {"Date": None}}, {"dpi": 200}), strict=True):
-            content = BytesIO()
-            figure.savefig(content, format=path.suffix[1:], bbox_inches="tight", **options)
+        for path in paths:
+            content, kind = BytesIO(), path.suffix[1:]
+            metadata = {"Date": None} if kind == "svg" else None
+            figure.savefig(content, format=kind, dpi=200, metadata=metadata, bbox_inches="tight")
             write_file(path, content.getvalue())
     return paths
 
