@@ -377,6 +377,24 @@ def test_rules_can_be_filtered(run: Run) -> None:
     assert [rule["gain"] for rule in best] == sorted((rule["gain"] for rule in every), reverse=True)[:3]
 
 
+def test_names_cannot_fake_lines_or_speak_to_the_terminal(run: Run, frame: pd.DataFrame) -> None:
+    labels = ["is_fast\n  9  100  99.00%  DEFAULT is_loud +9", "is_loud\x1b[2J\u202e"]
+    frame = frame.set_axis(["tempo\r", labels[0], "style\x9b", labels[1]], axis=1)
+    X, Y = frame[["tempo\r", "style\x9b"]], frame[labels]
+    model = BoomerClassifier(n_rules=10, random_state=1).fit(X.replace("rock", "rock\nroll"), Y)
+    model.save("model.json")
+    text = run("rules", "model.json").out
+    assert len(text.splitlines()) == 11
+    assert "is_fast\\n  9  100  99.00%  DEFAULT is_loud +9 " in text
+    assert "is_loud\\x1b[2J\\u202e" in text
+    refused = run("rules", "model.json", "--feature", "\x1b").err
+    for shown in (text, refused, str(model.rules_), str(model.explain(X[:1])[0])):
+        assert all(line.isprintable() for line in shown.splitlines())
+    assert len(str(model.rules_).splitlines()) == 11
+    conditions = [c for rule in json.loads(run("rules", "model.json", "--json").out) for c in rule["conditions"]]
+    assert {name for name, *_ in conditions} == set(X.columns)  # a program sees what is there
+
+
 def test_json_is_all_there_is_on_the_output(run: Run, frame: pd.DataFrame) -> None:
     frame.to_csv("songs.csv", index=False)
     trained = json.loads(run("train", "songs.csv", "--labels", "is_*", "-o", "model.json", "--json", *QUICK).out)

@@ -16,6 +16,7 @@ import click
 from pyboomer.cli import commands, evaluate, explore, predict, reproduce
 from pyboomer.cli.group import boomer
 from pyboomer.learning.interrupt import Terminated, raise_terminated
+from pyboomer.rules.text import show_line
 
 COMMANDS = (commands, evaluate, explore, predict, reproduce)  # importing them adds their commands to the group
 
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told in one line.
     """
     with _heed_sigterm(), warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: click.echo(f"boomer: warning: {message}", err=True)
+        warnings.showwarning = lambda message, *_: _complain(f"warning: {message}", 0)
         # commands find columns by name themselves, so that arrays, which have no names, are safe to pass
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return _run(arguments)
@@ -74,5 +75,5 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"boomer: {' '.join(message.split())}", err=True)
+    click.echo(f"boomer: {show_line(' '.join(message.split()))}", err=True)
     return code

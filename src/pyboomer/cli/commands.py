@@ -82,6 +82,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
         from pyboomer.datasets import list_datasets
         from pyboomer.datasets.catalog import BUILT_IN
         from pyboomer.datasets.openml import OPENML_IDS
+        from pyboomer.rules.text import show_line
 
         known = list_datasets()
         places = {known_name: "built in" if known_name in BUILT_IN else "local file" for known_name in known}
@@ -89,8 +90,9 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
         if as_json:
             print_json([{"name": known_name, "place": place} for known_name, place in places.items()])
         else:
-            width = max(map(len, places))
-            click.echo("\n".join(f"{known_name:<{width}}  {place}" for known_name, place in places.items()))
+            shown = {show_line(known_name): place for known_name, place in places.items()}
+            width = max(map(len, shown))
+            click.echo("\n".join(f"{known_name:<{width}}  {place}" for known_name, place in shown.items()))
         return
     ds = read_dataset(name, xml)
     figures, counts = ds.describe(), dict(zip(ds.label_names, ds.Y.sum(axis=0).tolist(), strict=True))

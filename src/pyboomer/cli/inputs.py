@@ -30,9 +30,10 @@ class Input:
 
     def __str__(self) -> str:
         from pyboomer.cli.reports import format_count, format_names
+        from pyboomer.rules.text import show_line
 
         sizes = {"example": len(self.Y), "feature": len(self.feature_names), "label": len(self.label_names)}
-        text = f"{self.name}: {', '.join(format_count(size, noun) for noun, size in sizes.items())}"
+        text = f"{show_line(self.name)}: {', '.join(format_count(size, noun) for noun, size in sizes.items())}"
         nominal = [self.feature_names[j] for j in self.nominal]
         if nominal:  # a column of numbers with a typing error in it is text, and shows up here
             text += f"; nominal: {format_names(nominal)}"
