@@ -4,6 +4,8 @@ import builtins
 import gzip
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -83,6 +85,16 @@ def test_every_command_has_help_with_an_example(run: Run, name: str) -> None:
         assert outcome.code == 0
         assert "Example" in outcome.out
         assert f"  boomer {name}" in outcome.out
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/experiments.md"])
+def test_commands_in_the_documentation_are_accepted(page: str) -> None:
+    text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
+    lines = re.findall(r"^\$ (?:.*&& )?boomer (.*)$", text, flags=re.MULTILINE)
+    assert lines
+    for line in lines:
+        name, *arguments = shlex.split(line, comments=True)
+        boomer.commands[name].make_context(name, arguments)
 
 
 def test_help_gives_meaning_and_default_of_parameters(run: Run) -> None:
