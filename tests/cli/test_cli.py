@@ -358,6 +358,18 @@ def test_no_cell_of_a_table_is_a_formula(run: Run, frame: pd.DataFrame) -> None:
     assert names == labels
 
 
+def test_a_table_in_a_terminal_has_no_control_characters(
+    run: Run, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = frame.rename(columns={"is_loud": "is_loud\x1b[2J"})
+    labels = frame[["is_fast", "is_loud\x1b[2J"]]
+    BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], labels).save("model.json")
+    frame.to_csv("new.csv", index=False)
+    assert run("predict", "model.json", "new.csv").out.startswith("is_fast,is_loud\x1b[2J\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run("predict", "model.json", "new.csv").out.startswith("is_fast,is_loud\\x1b[2J\n")
+
+
 def test_an_arff_file_without_labels_can_be_predicted(run: Run) -> None:
     Path("songs.arff").write_text(DENSE)
     run("train", "songs.arff", "-o", "model.json", *QUICK)
