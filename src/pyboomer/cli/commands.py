@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @boomer.command()
-@click.option("--quiet", is_flag=True, help="Show no note on what is under way.")
+@quiet_option
 @click.option(
     "-o",
     "--output",
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The page to write, for the browser.",
 )
-def demo(quiet: bool, output: str) -> None:
+def demo(quiet: bool, output: str) -> None:  # noqa: ARG001
     """Learn rules from built-in data and show them, in a few seconds.
 
     Trains with both losses on handwritten digits, and writes a page of the rules for the browser; needs neither network
@@ -59,7 +59,7 @@ def demo(quiet: bool, output: str) -> None:
     check_writable(output)
     from pyboomer.cli.demo import show_demo
 
-    show_demo(output, quiet)
+    show_demo(output)
 
 
 @boomer.command()
