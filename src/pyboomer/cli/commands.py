@@ -33,7 +33,7 @@ from pyboomer.files import check_output
 
 
 @boomer.command()
-@click.option("--quiet", is_flag=True, help="Show no note on what is under way.")
+@quiet_option
 @click.option(
     "-o",
     "--output",
@@ -42,7 +42,7 @@ from pyboomer.files import check_output
     show_default=True,
     help="The page to write, for the browser.",
 )
-def demo(quiet: bool, output: str) -> None:
+def demo(quiet: bool, output: str) -> None:  # noqa: ARG001
     """Learn rules from built-in data and show them, in a few seconds.
 
     Trains with both losses on handwritten digits, and writes a page of the rules for the browser; needs neither network
@@ -55,8 +55,7 @@ def demo(quiet: bool, output: str) -> None:
     from pyboomer.cli.demo import show_demo
 
     check_output(output)
-
-    show_demo(output, quiet)
+    show_demo(output)
 
 
 @boomer.command()

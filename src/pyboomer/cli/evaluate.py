@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyboomer.cli.group import (
-    announce_compiling,
     boomer,
     json_option,
     labels_option,
@@ -171,8 +170,6 @@ def _evaluate_splits(
     from tqdm import tqdm
 
     is_single = len(splits) == 1
-    if progress and not is_single:
-        announce_compiling()
     for train_rows, test_rows in tqdm(splits, desc="Folds", unit=" folds", disable=not progress or is_single):
         model = make_model(examples, parameters, progress and is_single)
         fit_model(model, examples.take(train_rows))

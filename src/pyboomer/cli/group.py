@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -72,21 +74,24 @@ sep_option = click.option(
     help="What separates the columns of CSV files: a character or `tab`; by default a comma, in .tsv files a tab.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
+
+
+def _hush(ctx: click.Context, param: click.Parameter, quiet: bool) -> bool:  # noqa: ARG001
+    if quiet:
+        logger = logging.getLogger("pyboomer")
+        ctx.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
+    return quiet
+
+
+quiet_option = click.option(
+    "--quiet", is_flag=True, callback=_hush, help="Show no progress bar, and no note on what is under way."
+)
 
 
 def shows_progress(quiet: bool) -> bool:
     """Whether to show progress bars."""
     return not quiet and sys.stderr.isatty()
-
-
-def announce_compiling() -> None:
-    """Announce the compilation that would make a progress bar over several models stand still."""
-    from pyboomer.engine.choice import needs_compiling
-    from pyboomer.learning.training import COMPILING
-
-    if needs_compiling():
-        click.echo(COMPILING, err=True)
 
 
 def print_json(content: Any) -> None:
