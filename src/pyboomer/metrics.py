@@ -383,8 +383,8 @@ def _rank_labels(
     ratings = np.full(len(true), without)
     for n in np.flatnonzero(true.any(axis=1)):
         own, others = np.sort(values[n, true[n]]), np.sort(values[n, known[n] & ~true[n]])
-        as_high = (len(ranked) - np.searchsorted(ranked, own) for ranked in (own, others))
-        ratings[n] = rate(*as_high, len(others))
+        own_rank, others_rank = (len(ranked) - np.searchsorted(ranked, own) for ranked in (own, others))
+        ratings[n] = rate(own_rank, others_rank, len(others))
     return float(np.average(ratings, weights=weight))
 
 
