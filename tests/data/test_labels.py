@@ -195,6 +195,7 @@ REFUSED = {
     "classes with None": (np.array(["a", None] * 15, dtype=object), "got None in y"),
     "continuous values": (X[:, 0], "y holds continuous values; classes must be whole numbers"),
     "infinite classes": (np.where(np.arange(30) == 3, np.inf, 1.0), "y holds continuous values"),
+    "huge numbers": (np.array([2**70, 1] * 15, dtype=object), "a class that is a number must fit 64 bits, got 11805"),
     "numbers and strings": (np.array(["a", 3] * 15, dtype=object), "classes must be all numbers, .*, got 3 in y"),
     "sets of labels": ([{"a"}, {"a", "b"}] * 15, "classes must be all numbers, .*, got {'a'} in y"),
     "dates as classes": (pd.Series(pd.date_range("2020", periods=30)), "classes must be all numbers, .* got datetime"),

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Vectors, is_missing
+from pyboomer.rules.names import plain_text
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,19 @@ def _read_classes(values: NDArray[Any]) -> Labels:
             raise ValueError(
                 "Unknown label type: y holds continuous values; classes must be whole numbers, strings or booleans"
             )
+        if values.dtype.itemsize > 8:  # long floats, which not every machine has
+            with np.errstate(over="ignore"):
+                exact = values.astype(np.float64)
+            if (exact != values).any():
+                raise ValueError(f"a class that is a number must fit 64 bits, got {values[exact != values][0]} in y")
+            values = exact
     if values.dtype.kind not in "buifU":
         for value in values.tolist():
+            if isinstance(value, int) and value.bit_length() > 63:
+                raise ValueError(f"a class that is a number must fit 64 bits, got {value!r:.50} in y")
             if not isinstance(value, str):
                 raise ValueError(f"classes must be all numbers, all strings or all booleans, got {value!r:.50} in y")
+        values = np.array([plain_text(value) for value in values.tolist()], dtype=object)
     classes, codes = np.unique(values, return_inverse=True)
     if len(classes) <= 2:  # a single class is a label that is always relevant
         Y = (codes if len(classes) == 2 else np.ones(len(codes)))[:, None]
@@ -162,7 +172,7 @@ def _is_binary(values: NDArray[Any]) -> bool:
 
 def narrow_objects(values: NDArray[Any]) -> NDArray[Any]:
     """An array of objects as an array of numbers, if they are all numbers or missing."""
-    if values.dtype != object:
+    if values.dtype != object or any(isinstance(value, str) for value in values.ravel()):
         return values
     missing = np.array([is_missing(value) for value in values.ravel()], dtype=bool).reshape(values.shape)
     try:

@@ -26,6 +26,7 @@ from pyboomer.losses import BUILT_IN, Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.names import plain_text
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -105,10 +106,14 @@ def _plain_fact(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
+    if hasattr(value, "__array__"):  # such as some columns of a DataFrame
+        value = np.asarray(value).tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, str):
+        return plain_text(value)
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
