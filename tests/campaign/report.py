@@ -42,9 +42,9 @@ def write_report(log: Path, output: Path) -> None:
         parts[line["part"]].append(line)
     pages = [
         "# Reliability",
-        "What the campaign in `tests/campaign` has tried, and what came of it. `python tests/campaign long` runs all of "
-        "it, `python tests/campaign report` writes this page from its log. Each case is made by its seed and its number; "
-        "a failure comes with the command that repeats it.",
+        "What the campaign in `tests/campaign` has tried, and what came of it. `python tests/campaign long` runs all "
+        "of it, `python tests/campaign report` writes this page from its log. Each case is made by its seed and its "
+        "number; a failure comes with the command that repeats it.",
     ]
     pages += [write_part(part, parts[part]) for part in TITLES if part in parts]
     output.write_text("\n\n".join(pages) + "\n", encoding="utf-8")

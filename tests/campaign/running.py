@@ -29,7 +29,7 @@ import numpy as np
 
 PARTS = ("fits", "options", "files", "kills", "places", "growth")
 ALONE = ("places", "growth")  # they use several processes themselves, or look at the clock
-PATIENCE = {"places": 900.0}  # seconds that a case may take before it is a hang
+PATIENCE = {"fits": 300.0, "places": 900.0}  # seconds that a case may take before it is a hang; some compile
 FIRST_PATIENCE = 900.0  # the first case compiles
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
@@ -58,6 +58,12 @@ class Tally:
         """Count a check that is about to be made."""
         self.doing = check
         self.counts[check] += times
+
+
+def require(truth: bool, message: str) -> None:
+    """Fail with a message unless it is so."""
+    if not truth:
+        raise AssertionError(message)
 
 
 def draw_for(seed: int, case: int) -> np.random.Generator:
