@@ -133,10 +133,10 @@ def compare(loaded: Any, model: Any, table: pd.DataFrame, chosen: dict[str, Any]
     for name, value in chosen.items():
         if name not in (*SKIPPED, "fixed_features"):
             require(getattr(loaded, name) == value, f"{name} is {getattr(loaded, name)!r}, expected {value!r}")
-    np.testing.assert_array_equal(loaded.label_vectors_, model.label_vectors_)
-    np.testing.assert_array_equal(loaded.decision_function(table), model.decision_function(table))
-    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
-    np.testing.assert_array_equal(plain(loaded.predict(table)), plain(model.predict(table)))
+    np.testing.assert_array_equal(loaded.label_vectors_, model.label_vectors_, "label vectors")
+    for function in ("decision_function", "predict_proba", "predict"):
+        ours, theirs = (plain(getattr(each, function)(table)) for each in (loaded, model))
+        require(np.array_equal(ours, theirs), f"{function}: {ours[0]}, expected {theirs[0]}, with {chosen}")
 
 
 def compare_predictions(model: Any, table: pd.DataFrame, file: str, rng: np.random.Generator) -> None:

@@ -29,7 +29,8 @@ import numpy as np
 
 PARTS = ("fits", "options", "files", "kills", "places", "growth")
 ALONE = ("places", "growth")  # they use several processes themselves, or look at the clock
-PATIENCE = {"fits": 300.0, "places": 900.0}  # seconds that a case may take before it is a hang; some compile
+PATIENCE = {"files": 60.0, "places": 900.0}  # seconds that a case may take before it is a hang ...
+MOST_PATIENCE = 300.0  # ... elsewhere: some compile
 FIRST_PATIENCE = 900.0  # the first case compiles
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
@@ -209,7 +210,7 @@ class Worker:
         now = Path(self.progress).read_text().strip()
         if now != self.seen:
             self.seen, self.since = now, time.monotonic()
-        patience = PATIENCE.get(self.part, 60.0) if self.seen else FIRST_PATIENCE
+        patience = PATIENCE.get(self.part, MOST_PATIENCE) if self.seen else FIRST_PATIENCE
         stuck = code is None and time.monotonic() - self.since > patience
         if code is None and not stuck:
             return None
