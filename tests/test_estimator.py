@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
-from pyboomer.engine.choice import needs_compiling
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(150, 6))
@@ -213,15 +212,3 @@ def test_the_facts_of_training_are_told(estimator: Any) -> None:
     assert facts["rules"] == 10
     assert facts["loss"] > 0
     assert 0 < facts["seconds"] < 100
-
-
-@pytest.mark.parametrize("verbose", [0, 1])
-def test_compiling_is_announced_to_those_who_want_to_see_progress(
-    verbose: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    X, Y = np.arange(8.0)[:, None], np.arange(8)[:, None] % 2
-    BoomerClassifier(n_rules=2).fit(X, Y)
-    assert not needs_compiling()
-    monkeypatch.setattr("pyboomer.learning.training.needs_compiling", lambda: True)
-    BoomerClassifier(n_rules=2, verbose=verbose).fit(X, Y)
-    assert ("Compiling the learner, once" in capsys.readouterr().err) == bool(verbose)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pyboomer
-from pyboomer.compiling.kernel import SOURCES
+from pyboomer.compiling.store import SOURCES
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pyboomer"

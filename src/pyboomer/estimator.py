@@ -36,6 +36,7 @@ from pyboomer.data.targets import Targets
 from pyboomer.engine.promise import Settings
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
+from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Watch, train
@@ -336,7 +337,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
         graph = build_graph(self)
         if path is not None:
-            Path(path).write_bytes(graph.SerializeToString())
+            write_file(path, graph.SerializeToString())
         return graph
 
     def to_python(self, path: str | Path | None = None) -> str:
@@ -346,7 +347,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
         text = write_scorer(self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_file(path, text)
         return text
 
     def to_html(
@@ -379,7 +380,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
         text = write_page(summarise(self, X, y, max_examples=max_examples, title=title))
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_file(path, text)
         return text
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,7 +1,6 @@
 """Runs: whatever happens to a process, nothing finished is lost, repeated or corrupted."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ import pytest
 
 from pyboomer.experiments import running, tasks
 from pyboomer.experiments.running import run_tasks
-from pyboomer.experiments.store import Outcome, Store, write_whole
+from pyboomer.experiments.store import Outcome, Store
 from pyboomer.experiments.tasks import Setting, Task, do_task, split_folds
 
 TASKS = [Task("digits7", "l.w.-log. multi", Setting(5, 0.3, 1.0), fold, 10, (1, 5)) for fold in range(10)]
@@ -67,6 +66,7 @@ def wait_until(condition: Any, seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_moment_goes_on_with_nothing_lost_or_repeated(tmp_path: Path) -> None:
     n_tasks = 12
     store = Store(tmp_path / "tasks")
@@ -181,18 +181,6 @@ def test_a_failure_leaves_the_task_to_be_done_and_no_file_behind(
     monkeypatch.undo()
     assert not store.has(TASKS[0].key)
     assert run_tasks(TASKS[:1], store, n_jobs=1) == 1
-
-
-def test_a_file_that_cannot_be_finished_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> None:
-        raise OSError("disk full")
-
-    write_whole(tmp_path / "kept", b"before")
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(tmp_path / "kept", b"after")
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
-    assert (tmp_path / "kept").read_bytes() == b"before"
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

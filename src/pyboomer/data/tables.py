@@ -170,6 +170,13 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Se
     return find_features("categorical_features", categorical_features, names)
 
 
+def list_nominal(X: Any) -> list[str]:
+    """The columns of a DataFrame of pandas that are nominal unless told otherwise."""
+    columns = [Column(f, str(name), X.iloc[:, f], _find_kind(X.dtypes.iloc[f])) for f, name in enumerate(X.columns)]
+    names = tuple(column.name for column in columns)
+    return [names[f] for f in np.flatnonzero(_find_nominal(None, names, columns))]
+
+
 def find_features(parameter: str, choice: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
     """A choice of features, by a mask, indices or names, as a mask; None chooses none."""
     mask = np.zeros(len(names), dtype=bool)

@@ -9,8 +9,6 @@ for the dead.
 from __future__ import annotations
 
 import json
-import os
-import uuid
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pyboomer.files import write_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Store:
         )
         path = self.locate(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, packed.getvalue())
+        write_file(path, packed.getvalue())
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
@@ -96,18 +96,3 @@ class Store:
                 with suppress(OSError):
                     path.unlink()
             lock.release()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, even if the power fails."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")  # unique: others may be writing the same file
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise

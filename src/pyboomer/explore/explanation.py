@@ -29,6 +29,7 @@ from pyboomer.rules.text import (
     render_score,
     render_scores,
     render_table,
+    show_line,
 )
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Explanation:
         return pd.DataFrame(self.contributions, index=index, columns=list(self.label_names))
 
     def __repr__(self) -> str:
-        return f"<Explanation of example {self.example}: {self._outcome()}>"
+        return show_line(f"<Explanation of example {self.example}: {self._outcome()}>")
 
     def __str__(self) -> str:
         return self.to_text()
@@ -149,7 +150,7 @@ class Explanation:
             most, _ = _split(np.abs(pushes), max_rules)
             lines += [f"Runner-up: {self._margin()}", "Rules that separate the two, + for the winner:"]
             lines += self._list(most, [f"{_describe_body(self.rules[i])}: {format_score(pushes[i])}" for i in most])
-        return "\n".join([*lines, *([self._change()] if self.searched else [])])
+        return "\n".join(map(show_line, [*lines, *([self._change()] if self.searched else [])]))
 
     def _select_labels(self, max_labels: int | None) -> NDArray[np.int64]:
         K = len(self.scores)

@@ -9,9 +9,7 @@ a `ValueError` that names the file and the fault, and no size that a file merely
 
 import json
 import math
-import os
 import re
-import secrets
 import sys
 from collections.abc import Mapping
 from itertools import pairwise
@@ -23,6 +21,7 @@ import numpy as np
 
 from pyboomer.data.labels import LabelForm
 from pyboomer.data.targets import TargetForm
+from pyboomer.files import write_file
 from pyboomer.losses import BUILT_IN, Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.calibration import Calibration
@@ -71,20 +70,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
         "rules": model.rules_.to_dict(),
     }
-    text = json.dumps(content, allow_nan=False)
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"cannot save {target}: it is a folder")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot save {target}: there is no folder {target.parent}")
-    part = target.parent / f".{secrets.token_hex(8)}.part"
-    try:
-        with open(part, "x", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_file(path, json.dumps(content, allow_nan=False))
 
 
 def _describe_labels(model: Any) -> dict[str, Any]:

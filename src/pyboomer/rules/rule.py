@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyboomer.arrays import is_missing
 from pyboomer.rules.operators import EQUAL, OPERATORS
 from pyboomer.rules.schema import Category
-from pyboomer.rules.text import describe_body, describe_head, format_threshold
+from pyboomer.rules.text import describe_body, describe_head, format_threshold, show_line
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Condition:
             raise ValueError(f"operator must be one of {', '.join(OPERATORS)}, got {self.operator!r}")
 
     def __str__(self) -> str:
-        return f"{self.name} {self.operator} {self.value_text()}"
+        return show_line(f"{self.name} {self.operator} {self.value_text()}")
 
     def value_text(self) -> str:
         """The category or level, or the threshold with as many digits as matter."""
@@ -119,4 +119,4 @@ class Rule:
     def to_text(self, max_labels: int | None = 8) -> str:
         """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`."""
         head = self.head_text(max_labels)
-        return f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}"
+        return show_line(f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}")
