@@ -200,7 +200,7 @@ class Worker:
     def hear(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self.tail = (self.tail + line)[-1_000:]
+            self.tail = (self.tail + line)[-2_000:]
 
     def look(self) -> dict[str, Any] | None:
         """Begin again if the process has died or hangs: the failure that this is."""
@@ -217,8 +217,7 @@ class Worker:
         if stuck:
             self.process.kill()
         self.process.wait()
-        for reader in self.readers:
-            reader.join()
+        self.close()
         case = int(now) if now else -1
         died = f"no answer for {patience:.0f} s" if stuck else f"died with {name_code(code)}"
         if case < 0 or case + self.step >= self.count:
@@ -236,9 +235,18 @@ class Worker:
     def is_done(self) -> bool:
         return self.process.poll() == 0 and not any(reader.is_alive() for reader in self.readers)
 
+    def close(self) -> None:
+        """Read what is left of what it said."""
+        for reader in self.readers:
+            reader.join()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
+        self.close()
         Path(self.progress).unlink(missing_ok=True)
 
 
