@@ -26,6 +26,7 @@ from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.data.labels import Labels
 from pyboomer.data.tables import (
     Table,
+    check_feature_names,
     find_features,
     read_table,
     read_training_table,
@@ -80,6 +81,7 @@ class RuleEstimator(BaseEstimator, ABC):
     training_facts_: dict[str, Any]
     n_features_in_: int
     _form: Any
+    _names_given: bool = False  # whether the names of the features were given to `fit` beside X
 
     # --- What the two kinds of estimators differ in -------------------------------------------------------------------
 
@@ -117,12 +119,23 @@ class RuleEstimator(BaseEstimator, ABC):
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
+        before = self.__dict__.copy()
+        past = before.get("rules_")
+        try:
+            return self._learn(X, y, sample_weight, eval_set, feature_names)
+        except BaseException:
+            if self.__dict__.get("rules_", past) is past:  # there is no other model yet: keep the one there was
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
         begin = time.perf_counter()
         self._validate_parameters()
         past = self.rules_ if self.warm_start and hasattr(self, "rules_") else None
         if past is None:
-            self.__dict__.pop("rules_", None)  # whatever goes wrong from here on must not leave half of an old model
+            self.__dict__.pop("rules_", None)
         elif len(past) > self.n_rules:
             raise ValueError(
                 f"n_rules must be at least {len(past)}, the number of rules learned already (warm_start=True), "
@@ -132,9 +145,10 @@ class RuleEstimator(BaseEstimator, ABC):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         refuse_lazy("y", y)
         if past is None:
-            table = read_training_table(self, X, self.categorical_features)
+            table = read_training_table(self, X, self.categorical_features, feature_names)
         else:
             self._check_objective()
+            check_feature_names(feature_names, past.schema.names)
             table = Table(self._read_table(X), past.schema)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)

@@ -26,6 +26,7 @@ from pyboomer.losses import BUILT_IN, Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.names import plain_text
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -68,6 +69,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
         **(_describe_targets(model) if is_regressor else _describe_labels(model)),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
+        "names_given": model._names_given,
         "rules": model.rules_.to_dict(),
     }
     write_file(path, json.dumps(content, allow_nan=False))
@@ -105,10 +107,14 @@ def _plain_fact(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
+    if hasattr(value, "__array__"):  # such as some columns of a DataFrame
+        value = np.asarray(value).tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, str):
+        return plain_text(value)
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
@@ -185,6 +191,7 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
         model.feature_names_in_ = np.array(names, dtype=object)
+        model._names_given = content.get("names_given") is True  # older files do not say
     read_form = _read_targets if kind == "regressor" else _read_labels
     read_form(model, content, rules.label_names)
     return model._store(rules, _check_facts(content["training"]))
