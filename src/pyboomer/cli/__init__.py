@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with _heed_sigterm(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
-        # commands find columns by name themselves, so that arrays, which have no names, are safe to pass
+        # commands find columns by name themselves: an array is safe to pass to a model that knows its features by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return _run(arguments)
 
