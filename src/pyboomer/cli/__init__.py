@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import click
 
-from pyboomer.cli import commands, evaluate, explore, reproduce
+from pyboomer.cli import commands, evaluate, explore, reproduce, warmup
 from pyboomer.cli.group import boomer
 
-COMMANDS = (commands, evaluate, explore, reproduce)  # importing them adds their commands to the group
+COMMANDS = (commands, evaluate, explore, reproduce, warmup)  # importing them adds their commands to the group
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
