@@ -13,12 +13,12 @@ from contextlib import contextmanager
 
 import click
 
-from pyboomer.cli import commands, evaluate, explore, predict, reproduce
+from pyboomer.cli import commands, evaluate, explore, predict, reproduce, warmup
 from pyboomer.cli.group import boomer
 from pyboomer.learning.interrupt import Terminated, raise_terminated
 from pyboomer.rules.text import show_line
 
-COMMANDS = (commands, evaluate, explore, predict, reproduce)  # importing them adds their commands to the group
+COMMANDS = (commands, evaluate, explore, predict, reproduce, warmup)  # importing them adds their commands to the group
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
