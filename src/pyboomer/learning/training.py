@@ -66,6 +66,7 @@ class Lesson(NamedTuple):
     strata: Strata = NO_STRATA
     fixed_features: NDArray[np.int64] = NOTHING
     scale: float = 1.0  # the unit in which targets are learned: a power of 2, so that no digit depends on it
+    loss_scale: float = 1.0  # that of the loss then
 
 
 class Trained(NamedTuple):
@@ -90,7 +91,8 @@ def train(
 
     def replay(scores: Array) -> None:
         assert past is not None
-        add_scores(_scale_heads(past, 1 / scale), matrix, scores)
+        rules = past if scale == 1 else replace(past, head_scores=past.head_scores / scale)
+        add_scores(rules, matrix, scores)
 
     Y = lesson.Y if scale == 1 else lesson.Y / scale
     task = Task(columns, Y, lesson.weight, lesson.label_weight, lesson.strata, lesson.fixed_features)
@@ -102,7 +104,7 @@ def train(
         return learned[-1]
 
     def compute_loss() -> float:
-        return engine.training_loss() * scale**2  # only the squared error is learned in units of its own
+        return engine.training_loss() * lesson.loss_scale
 
     failure = None
     with closing(engine):
@@ -152,7 +154,7 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
         head_labels=join("labels"),
         head_scores=join("scores") * lesson.scale,
         coverage=join("coverage"),
-        gain=join("gain") * lesson.scale**2,
+        gain=join("gain") * lesson.loss_scale,
         schema=lesson.schema,
         label_names=lesson.label_names,
         condition_shares=_find_shares(gains, offsets),
@@ -224,9 +226,3 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
     if needs_compiling():
         tqdm.write(COMPILING, file=sys.stderr)
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
-
-
-def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
-    if scale == 1:
-        return rules
-    return replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)
