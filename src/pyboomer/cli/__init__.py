@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told in one line.
     """
     with _heed_sigterm(), warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: _complain(f"warning: {message}", 0)
+        warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
         # commands find columns by name themselves, so that arrays, which have no names, are safe to pass
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return _run(arguments)
@@ -75,5 +75,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"boomer: {show_line(' '.join(message.split()))}", err=True)
+    _say(message)
     return code
+
+
+def _say(message: str) -> None:
+    click.echo(f"boomer: {show_line(' '.join(message.split()))}", err=True)

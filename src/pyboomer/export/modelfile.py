@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyboomer.data.class_weight import name_class
 from pyboomer.data.labels import LabelForm
 from pyboomer.data.targets import TargetForm
 from pyboomer.files import write_file
@@ -36,6 +37,8 @@ VERSION = 2
 KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_names_in", "rules")
 # what a file of version 1 stands for
 NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
+# what models were learned with before there was a parameter for it, where that is not its default
+BEFORE = {"default_rule": "newton"}
 
 # not part of a model: code, or how to run rather than what was learned
 SKIPPED = (
@@ -70,6 +73,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
         **(_describe_targets(model) if is_regressor else _describe_labels(model)),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
+        "names_given": model._names_given,
         "rules": model.rules_.to_dict(),
     }
     write_file(path, json.dumps(content, allow_nan=False))
@@ -109,6 +113,8 @@ def _plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return {name_class(key): _plain(entry) for key, entry in value.items()}
     if hasattr(value, "__array__"):  # such as some columns of a DataFrame
         value = np.asarray(value).tolist()
     if isinstance(value, list | tuple):
@@ -179,8 +185,9 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError("damaged model: 'parameters' must be names with values")
     for name in parameters.keys() - {*_list_parameters(estimator.parameter_table), "scoring"}:
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
-    # a parameter that is new since the file was written has its default, which is what the model was learned with
-    model = estimator(loss=_read_loss(content["loss"], loss), **parameters)
+    # a parameter that is new since the file was written has the value that the model was learned with
+    known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
+    model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
     model._validate_parameters()
 
     rules = RuleEnsemble.from_dict(content["rules"])
@@ -191,6 +198,7 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
         model.feature_names_in_ = np.array(names, dtype=object)
+        model._names_given = content.get("names_given") is True  # older files do not say
     read_form = _read_targets if kind == "regressor" else _read_labels
     read_form(model, content, rules.label_names)
     return model._store(rules, _check_facts(content["training"]))
