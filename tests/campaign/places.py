@@ -68,7 +68,7 @@ def digest(text: str) -> str:
 def start(script: str = FIT, limits: Callable[[], None] | None = None, **environment: str | None) -> Any:
     """Start Python on a script; a variable that is None is not set."""
     variables = {**os.environ, **environment}
-    variables.pop("CAMPAIGN_PROGRESS", None)
+    variables.pop("CAMPAIGN_FOLDER", None)
     return subprocess.Popen(
         [sys.executable, "-c", script],
         env={name: value for name, value in variables.items() if value is not None},
@@ -174,9 +174,15 @@ def read_only_cache(folder: Path, rng: np.random.Generator, tally: Tally) -> Non
         files = sorted(path for path in cache.rglob("*") if path.is_file())
         for path in files[: len(files) // 2]:
             path.unlink()
-    for path in (folder, *folder.rglob("*")):
+    everything = [folder, *folder.rglob("*")]
+    for path in everything:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    finish(start(NUMBA_CACHE_DIR=str(cache), HOME=str(folder), limits=become_nobody), "read-only cache", silent=False)
+    try:
+        process = start(NUMBA_CACHE_DIR=str(cache), HOME=str(folder), limits=become_nobody)
+        finish(process, "read-only cache", silent=False)
+    finally:
+        for path in everything:
+            path.chmod(0o755)
     tally.counts["processes"] += 2
 
 
