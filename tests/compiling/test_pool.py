@@ -19,7 +19,8 @@ from pyboomer import BoomerClassifier
 
 X = np.random.default_rng(0).random((20_000, 20))
 Y = (X[:, :12] < 0.3).astype(int)
-model = BoomerClassifier("label-wise-logistic", n_rules=3, n_jobs=2, max_bins=32)
+model = BoomerClassifier("label-wise-logistic", n_rules=3, max_bins=32)
+model.fit(X[:50], Y[:50]).set_params(n_jobs=2)  # whatever Python has to import, it has now
 size = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmSize"))) * 1024
 for extra in range(0, 400, 10):
     resource.setrlimit(resource.RLIMIT_AS, (size + extra * 2**20, resource.RLIM_INFINITY))
