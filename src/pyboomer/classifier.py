@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
+from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelForm, Labels, read_labels
 from pyboomer.data.stratification import group_examples, hold_out
@@ -52,7 +53,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         The numbers of the labels, 0 to K - 1; if y was one column, its C classes.
     n_features_in_ : int
     feature_names_in_ : array of str
-        Only if X was a DataFrame whose columns are all named by strings.
+        Only if X was a DataFrame whose columns are all named by strings, or `fit` was given `feature_names`.
     calibration_ : Calibration
         Curves from scores to probabilities, if asked for.
     validation_curve_ : list of (n_rules, score)
@@ -86,6 +87,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         *,
         head: str | int | float = "multi",
         n_rules: int = 2000,
+        default_rule: str = "minimum",
         learning_rate: float = 0.1,
         l1: float = 0.0,
         l2: float = 1.0,
@@ -102,6 +104,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         decode: Any = "loss",
         known_vectors: bool = True,
         calibration: str | None = None,
+        class_weight: Any = None,
         categorical_features: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -116,6 +119,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.loss = loss
         self.head = head
         self.n_rules = n_rules
+        self.default_rule = default_rule
         self.learning_rate = learning_rate
         self.l1 = l1
         self.l2 = l2
@@ -132,6 +136,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.decode = decode
         self.known_vectors = known_vectors
         self.calibration = calibration
+        self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -145,7 +150,9 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None, feature_names: Any = None
+    ) -> Self:
         """Learn rules from examples.
 
         Parameters
@@ -161,11 +168,17 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         eval_set : pair (X, y), optional
             Examples that are not learned from: they are evaluated during training (`validation_curve_`), and with
             ``early_stopping=True`` they decide when it ends.
+        feature_names : list of str, or a function that returns one, optional
+            What the features are called, if X is an array or a sparse matrix. A function is called when X is there: in
+            a pipeline, `get_feature_names_out` of the step before.
         """
-        return self._fit(X, y, sample_weight, eval_set)
+        return self._fit(X, y, sample_weight, eval_set, feature_names)
 
     def _read_labels(self, y: Any, form: LabelForm | None) -> Labels:
         return read_labels(y, form)
+
+    def _weigh(self, examples: Examples, form: LabelForm) -> Examples:
+        return examples if self.class_weight is None else weigh_classes(examples, self.class_weight, form)
 
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return hold_out(Y, self.validation_fraction, seed)

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.data.examples import Examples, read_examples
+from pyboomer.engine.cpu.default_rule import find_default_head
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
@@ -23,6 +24,7 @@ from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss
 from pyboomer.losses import find_loss
+from pyboomer.losses.catalog import DEGREE
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
@@ -71,7 +73,7 @@ def _resolve(condition: Condition, schema: Schema) -> Condition:
         return replace(condition, feature=feature, value=float(condition.value))
     categories, levels = schema.categories[feature], schema.get_levels(feature)
     wanted = condition.value
-    if feature in schema.ordinal:
+    if schema.is_ordinal(feature):
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is ordinal and tested by <= or >")
         if condition.value_text() not in levels:
@@ -133,7 +135,9 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     """
     examples = _read(model, X, y, sample_weight)
     rules, settings = model.rules_, model._make_settings(seed=0)
-    task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
+    Y, scale = model._sign(examples.Y), model._find_scale(examples.Y)
+    loss_scale = scale ** DEGREE.get(settings.loss, 0)
+    task = Task(None, Y if scale == 1 else Y / scale, examples.weight, examples.label_weight)
     ledger = Ledger(task, settings.loss, single=False, threads=Threads())
     ledger.write()
     head_scores = np.zeros(len(rules.head_scores))
@@ -147,10 +151,13 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
             continue
         is_default = t == 0 and sizes[t] == 0
         l2, rate = (settings.default_l2, 1.0) if is_default else (settings.l2, settings.learning_rate)
-        head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
+        if is_default and len(labels) == ledger.n_labels:
+            head, gain[t] = find_default_head(ledger, settings)
+        else:
+            head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
         head_scores[own] = rate * head
         ledger.apply(rows, labels, head_scores[own])
-    refitted = replace(rules, head_scores=head_scores, gain=gain, coverage=coverage)
+    refitted = replace(rules, head_scores=scale * head_scores, gain=loss_scale * gain, coverage=coverage)
     facts = {"examples": len(examples.Y), "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
     edited = _store(model, refitted, **facts)
     edited._learn_form(model._form, examples)

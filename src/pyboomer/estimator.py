@@ -26,6 +26,7 @@ from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.data.labels import Labels
 from pyboomer.data.tables import (
     Table,
+    check_feature_names,
     find_features,
     read_table,
     read_training_table,
@@ -41,6 +42,7 @@ from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Watch, train
 from pyboomer.losses import Loss, find_loss
+from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.scores import add_scores
@@ -48,6 +50,7 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
 
 LARGEST_SEED = np.iinfo(np.int32).max
+RISE = 0.01  # of the training loss, relative to the one before all rules, that users are told of
 
 
 class RuleEstimator(BaseEstimator, ABC):
@@ -58,6 +61,7 @@ class RuleEstimator(BaseEstimator, ABC):
     # parameters that all estimators have, of those that are read here
     loss: str | Loss
     n_rules: int
+    learning_rate: float
     l1: float
     l2: float
     bootstrap: bool
@@ -80,12 +84,17 @@ class RuleEstimator(BaseEstimator, ABC):
     training_facts_: dict[str, Any]
     n_features_in_: int
     _form: Any
+    _names_given: bool = False  # whether the names of the features were given to `fit` beside X
 
     # --- What the two kinds of estimators differ in -------------------------------------------------------------------
 
     @abstractmethod
     def _read_labels(self, y: Any, form: Any) -> Labels | Targets:
         """Read y; if a form is given, it must be that."""
+
+    def _weigh(self, examples: Examples, form: Any) -> Examples:  # noqa: ARG002
+        """The examples, with what users say about their weights besides `sample_weight`."""
+        return examples
 
     @abstractmethod
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -117,12 +126,23 @@ class RuleEstimator(BaseEstimator, ABC):
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
+        before = self.__dict__.copy()
+        past = before.get("rules_")
+        try:
+            return self._learn(X, y, sample_weight, eval_set, feature_names)
+        except BaseException:
+            if self.__dict__.get("rules_", past) is past:  # there is no other model yet: keep the one there was
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
         begin = time.perf_counter()
         self._validate_parameters()
         past = self.rules_ if self.warm_start and hasattr(self, "rules_") else None
         if past is None:
-            self.__dict__.pop("rules_", None)  # whatever goes wrong from here on must not leave half of an old model
+            self.__dict__.pop("rules_", None)
         elif len(past) > self.n_rules:
             raise ValueError(
                 f"n_rules must be at least {len(past)}, the number of rules learned already (warm_start=True), "
@@ -132,13 +152,15 @@ class RuleEstimator(BaseEstimator, ABC):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         refuse_lazy("y", y)
         if past is None:
-            table = read_training_table(self, X, self.categorical_features)
+            table = read_training_table(self, X, self.categorical_features, feature_names)
         else:
             self._check_objective()
+            check_feature_names(feature_names, past.schema.names)
             table = Table(self._read_table(X), past.schema)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
         examples = read_examples(table.matrix, labels, sample_weight)
+        examples = self._weigh(examples, labels.form)
         warn_of_unknown(examples, labels.form.names)
         seed = self._draw_seed(past)
         examples, held_out = self._split(examples, eval_set, labels.form, table, seed)
@@ -151,10 +173,17 @@ class RuleEstimator(BaseEstimator, ABC):
             )
             validation = None if held_out is None else self._make_validation(held_out, past)
             lesson = self._make_lesson(examples, table.schema, labels.form.names)
-            rules, loss, error = train(lesson, self._make_settings(seed), watch, past, validation)
+            rules, loss, course, error = train(lesson, self._make_settings(seed), watch, past, validation)
             if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
                 warnings.warn(
                     f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=3
+                )
+            if not loss <= min(course) + RISE * abs(course[0]):
+                warnings.warn(
+                    f"the training loss has risen from {min(course):.4g} to {loss:.4g}: steps are too long; choose a "
+                    f"larger l2 (it is {self.l2}) or a smaller learning_rate (it is {self.learning_rate})",
+                    UserWarning,
+                    stacklevel=3,
                 )
             self.__dict__.pop("validation_curve_", None)
             if validation is not None:
@@ -177,6 +206,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _make_lesson(self, examples: Examples, schema: Schema, label_names: tuple[str, ...]) -> Lesson:
         """What rules are learned from."""
+        scale = self._find_scale(examples.Y)
         put_back = self.sampling == "with-replacement" or not self.bootstrap
         return Lesson(
             matrix=examples.matrix,
@@ -187,7 +217,8 @@ class RuleEstimator(BaseEstimator, ABC):
             label_names=label_names,
             strata=NO_STRATA if put_back else self._find_strata(examples.Y),
             fixed_features=np.flatnonzero(find_features("fixed_features", self.fixed_features, schema.names)),
-            scale=self._find_scale(examples.Y),
+            scale=scale,
+            loss_scale=scale ** DEGREE.get(find_loss(self.loss), 0),
         )
 
     def _finish(

@@ -5,14 +5,14 @@ The estimators' signatures, docstrings and checks and the options of the command
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from pyboomer.losses import FOR_LABELS, Loss, squared_error
+from pyboomer.losses import FOR_LABELS, FOR_NUMBERS, Loss
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,14 @@ def _is_decode(value: Any) -> bool:
     return _is_real(value) and 0 <= value <= 1
 
 
+def _is_class_weight(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(isinstance(each, Mapping) and _is_class_weight(each) for each in value)
+    if isinstance(value, Mapping):
+        return len(value) > 0 and all(_is_real(weight) and weight > 0 for weight in value.values())
+    return value is None or _one_of("balanced")(value)
+
+
 def _is_scoring(value: Any) -> bool:
     if isinstance(value, str) and value == "loss":
         return True
@@ -108,6 +116,14 @@ PARAMETERS = (
         "a whole number of at least 1",
         lambda value: _is_whole(value, 1),
         "The number of rules to learn, the default rule included.",
+    ),
+    Parameter(
+        "default_rule",
+        "minimum",
+        '"minimum" or "newton"',
+        _one_of("minimum", "newton"),
+        "The scores of the first rule, which covers all examples: those of least training loss, or the paper's single "
+        "step of Newton's method towards them, which overshoots where labels are many or rare.",
     ),
     Parameter(
         "learning_rate",
@@ -151,8 +167,8 @@ PARAMETERS = (
     Parameter(
         "max_samples",
         None,
-        "None, a whole number of at least 1 or a fraction in (0, 1]",
-        _is_size,
+        "None, a whole number from 1 to 2**32 or a fraction in (0, 1]",
+        lambda value: _is_size(value) and (value is None or value <= 2**32),  # drawn one by one
         "How many examples a sample has, if bootstrap=True: a number or a fraction of them. None: as many as there are "
         "with replacement, two thirds of them without.",
     ),
@@ -220,7 +236,8 @@ PARAMETERS = (
         'How `predict` turns scores into labels: choose the measure you are judged by. "loss": as the paper does for '
         "the loss: by sign for a decomposable one (Eq. 18), else the known label vector of least loss (Eq. 19). "
         '"hamming": each label more probable than not. "subset": the most probable known label vector. "f1": the label '
-        'vector of largest expected F-measure. "top-3": the three most probable labels. Thresholds, one for all labels '
+        "vector of largest expected F-measure; with few rules, and so with probabilities that are not yet right, set "
+        'calibration="isotonic". "top-3": the three most probable labels. Thresholds, one for all labels '
         "or one for each: the labels of a larger probability; `pyboomer.predicting.decoding.tune_thresholds` finds "
         "good ones.",
     ),
@@ -240,6 +257,16 @@ PARAMETERS = (
         'Whether scores are turned into probabilities by the logistic function, or ("isotonic") by curves fitted to '
         "scores of examples that the rules were not learned from: those held out for early stopping or, without them, "
         "all examples, by five-fold cross-fitting.",
+    ),
+    Parameter(
+        "class_weight",
+        None,
+        'None, "balanced", a dict of classes with positive weights, or a list of such dicts',
+        _is_class_weight,
+        "How much classes count in training. In a matrix of labels these are 1, relevant, and 0: {1: 5} makes what is "
+        'missed cost five times as much, for all labels; a list has a dict for each label. "balanced": the relevant '
+        "examples of a label count as much as the others together. The weights are those of labels, as in `fit`; if y "
+        "is one column, they are those of examples. Probabilities become those of the weighted examples.",
     ),
     Parameter(
         "categorical_features",
@@ -300,8 +327,8 @@ PARAMETERS = (
     Parameter(
         "n_jobs",
         None,
-        "None or a whole number other than 0",
-        lambda value: value is None or (_is_whole(value, -(2**31)) and value != 0),
+        "None or a whole number of at most 1024, other than 0",
+        lambda value: value is None or (_is_whole(value, -(2**31)) and value != 0 and value <= 1024),
         "The number of threads that learn from binned features and that score examples in predictions; -1 for all "
         "cores, None for one. The result does not depend on it.",
     ),
@@ -325,12 +352,14 @@ PARAMETERS = (
     ),
 )
 
-_SQUARED_ERROR = Parameter(
+_LOSS_OF_NUMBERS = Parameter(
     "loss",
-    squared_error.name,
-    f'"{squared_error.name}", or a pyboomer.Loss',
-    lambda value: isinstance(value, Loss) or _one_of(squared_error.name)(value),
-    "The loss to minimise.",
+    "squared-error",
+    '"squared-error", "absolute-error", "huber", or a pyboomer.Loss',
+    lambda value: isinstance(value, Loss) or _one_of(*FOR_NUMBERS)(value),
+    "The loss to minimise. The absolute error aims at the median instead of the mean, and minds outliers less. Huber's "
+    "is the squared error of targets that are missed by less than 1, and goes on as the absolute error: scale the "
+    "targets, or choose where it changes (`pyboomer.losses.make_huber`).",
 )
 _SAMPLING = Parameter(
     "sampling",
@@ -339,12 +368,14 @@ _SAMPLING = Parameter(
     _one_of("with-replacement", "without-replacement"),
     "How the examples of a sample are drawn, if bootstrap=True: with replacement or without.",
 )
-_OF_LABELS = ("loss", "search", "decode", "known_vectors", "calibration")
+_OF_LABELS = ("loss", "default_rule", "search", "decode", "known_vectors", "calibration", "class_weight")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
-REGRESSOR_PARAMETERS = (
-    _SQUARED_ERROR,
-    *(_SAMPLING if p.name == "sampling" else p for p in PARAMETERS if p.name not in _OF_LABELS),
-)
+_OF_NUMBERS = {
+    "sampling": _SAMPLING,
+    # numbers are overfitted by as many rules as labels are learned with
+    "n_rules": replace(next(p for p in PARAMETERS if p.name == "n_rules"), default=500),
+}
+REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))
 
 
 def describe_parameters(table: tuple[Parameter, ...]) -> str:

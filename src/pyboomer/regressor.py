@@ -16,7 +16,8 @@ from pyboomer.data.targets import TargetForm, Targets, read_targets
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.training import Progress
-from pyboomer.losses import Loss, find_loss, squared_error
+from pyboomer.losses import Loss, find_loss
+from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
 from pyboomer.predicting.decision import Decision
 
@@ -30,7 +31,8 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
     Learns an ensemble of rules such as ``IF x1 <= 0.3 AND x7 > 1.2 THEN height +0.8, weight -0.4`` by the algorithms of
     `BoomerClassifier`, with the squared error 1/2 sum_k (y_k - f_k)^2 as the loss: its gradient is f - y, its Hessian
     the identity. A prediction is the sum of the heads of all rules that cover the example. The default rule, which
-    covers all, predicts the mean; L2 regularisation is for the others.
+    covers all, predicts the mean; L2 regularisation is for the others. The robust losses aim at the median, or between
+    median and mean.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         Names of the targets: the columns of a DataFrame, else y0, y1, ...
     n_features_in_ : int
     feature_names_in_ : array of str
-        Only if X was a DataFrame whose columns are all named by strings.
+        Only if X was a DataFrame whose columns are all named by strings, or `fit` was given `feature_names`.
     validation_curve_ : list of (n_rules, score)
         How held-out examples were judged in the course of training; only if there were any.
     training_facts_ : dict
@@ -74,7 +76,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         loss: str | Loss = "squared-error",
         *,
         head: str | int | float = "multi",
-        n_rules: int = 2000,
+        n_rules: int = 500,
         learning_rate: float = 0.1,
         l1: float = 0.0,
         l2: float = 1.0,
@@ -124,7 +126,9 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None, feature_names: Any = None
+    ) -> Self:
         """Learn rules from examples.
 
         Parameters
@@ -139,8 +143,11 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         eval_set : pair (X, y), optional
             Examples that are not learned from: they are evaluated during training (`validation_curve_`), and with
             ``early_stopping=True`` they decide when it ends.
+        feature_names : list of str, or a function that returns one, optional
+            What the features are called, if X is an array or a sparse matrix. A function is called when X is there: in
+            a pipeline, `get_feature_names_out` of the step before.
         """
-        return self._fit(X, y, sample_weight, eval_set)
+        return self._fit(X, y, sample_weight, eval_set, feature_names)
 
     def predict(self, X: Any) -> Array:
         """The targets of the examples, shape (N, K), or (N,) if y was one column."""
@@ -185,7 +192,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         return Y
 
     def _find_scale(self, Y: NDArray[Any]) -> float:
-        spread = float(np.std(Y)) if find_loss(self.loss) is squared_error else 1.0
+        spread = float(np.std(Y)) if find_loss(self.loss) in DEGREE else 1.0
         return 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
 
     def _default_l2(self) -> float:

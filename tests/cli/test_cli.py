@@ -4,6 +4,8 @@ import builtins
 import gzip
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -83,6 +85,16 @@ def test_every_command_has_help_with_an_example(run: Run, name: str) -> None:
         assert outcome.code == 0
         assert "Example" in outcome.out
         assert f"  boomer {name}" in outcome.out
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/experiments.md"])
+def test_commands_in_the_documentation_are_accepted(page: str) -> None:
+    text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
+    lines = re.findall(r"^\$ (?:.*&& )?boomer (.*)$", text, flags=re.MULTILINE)
+    assert lines
+    for line in lines:
+        name, *arguments = shlex.split(line, comments=True)
+        boomer.commands[name].make_context(name, arguments)
 
 
 def test_help_gives_meaning_and_default_of_parameters(run: Run) -> None:
@@ -219,9 +231,13 @@ def test_words_that_look_like_numbers_stay_words_in_new_data(run: Run, frame: pd
     frame[1:].to_csv("new.csv", index=False)
     frame[1:].assign(style=frame["style"][1:].astype(int)).to_parquet("new.parquet")
     expected = run("predict", "model.json", "songs.csv", "--scores").out.splitlines()
+    predicted = load_model("model.json").predict(frame[["tempo", "style"]][1:])
+    measured = evaluate(frame[["is_fast", "is_loud"]][1:], predicted)
     for data in ("new.csv", "new.parquet"):
         lines = run("predict", "model.json", data, "--scores").out.splitlines()
         assert lines == expected[:1] + expected[2:]
+        metrics = json.loads(run("evaluate", data, "--model", "model.json", "--json").out)["metrics"]
+        assert {name: metric["mean"] for name, metric in metrics.items()} == measured
 
 
 DENSE = """@relation 'songs: -C 1'
@@ -344,6 +360,18 @@ def test_no_cell_of_a_table_is_a_formula(run: Run, frame: pd.DataFrame) -> None:
     assert any(",-" in line for line in lines)  # a number stays one
     names = json.loads(run("predict", "model.json", "new.csv", "--json").out)["labels"]
     assert names == labels
+
+
+def test_a_table_in_a_terminal_has_no_control_characters(
+    run: Run, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = frame.rename(columns={"is_loud": "is_loud\x1b[2J"})
+    labels = frame[["is_fast", "is_loud\x1b[2J"]]
+    BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], labels).save("model.json")
+    frame.to_csv("new.csv", index=False)
+    assert run("predict", "model.json", "new.csv").out.startswith("is_fast,is_loud\x1b[2J\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run("predict", "model.json", "new.csv").out.startswith("is_fast,is_loud\\x1b[2J\n")
 
 
 def test_an_arff_file_without_labels_can_be_predicted(run: Run) -> None:

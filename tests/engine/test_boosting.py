@@ -1,6 +1,7 @@
 """The engine learns the rules of the reference, and obeys the laws of the algorithm."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,7 @@ def test_permuting_the_labels_permutes_the_heads(
     X, Y, nominal = make_problem("mixed", n_labels=5, seed=10)
     order = np.array([3, 0, 4, 2, 1])
     rules = learn(X, Y, nominal=nominal, search=search, **multi)
-    permuted = [ReferenceRule(rule.body, rule.head[order], rule.gain) for rule in rules]
+    permuted = [replace(rule, head=rule.head[order]) for rule in rules]
     assert_same_rules(learn(X, Y[:, order], nominal=nominal, search=search, **multi), permuted)
 
 
@@ -384,7 +385,8 @@ def test_scores_are_the_sums_of_the_heads(
 def test_the_default_rule_predicts_for_every_label_without_shrinkage(learn: Learn, variant: dict[str, Any]) -> None:
     X, Y, _ = make_problem("numeric", seed=18)
     for learning_rate in (0.01, 1.0):
-        default = learn(X, Y, n_rules=1, learning_rate=learning_rate, **variant)[0]
+        assert len(learn(X, Y, n_rules=1, learning_rate=learning_rate, **variant)[0].head) == Y.shape[1]
+        default = learn(X, Y, n_rules=1, learning_rate=learning_rate, default_rule="newton", **variant)[0]
         assert default.body == ()
         # Newton's step from scores of 0, written out
         if variant["loss"] is label_wise_logistic:

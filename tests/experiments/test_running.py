@@ -190,6 +190,18 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         store.read("bad")
 
 
+def test_a_file_damaged_anywhere_is_named_or_as_good_as_before(tmp_path: Path) -> None:
+    store, rng = Store(tmp_path), np.random.default_rng(1)
+    store.write("task", Outcome(rng.random((2, 50, 9)) < 0.5, {"seconds": 1.5}))
+    content = store.locate("task").read_bytes()
+    for place in range(0, len(content), 3):
+        store.locate("task").write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        try:
+            assert isinstance(store.read("task"), Outcome)
+        except ValueError as error:
+            assert "task.npz is damaged" in str(error)  # noqa: PT017
+
+
 def test_progress_tells_the_time_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_tasks(TASKS[:2], Store(tmp_path), n_jobs=1, progress=True, cost=lambda task: 1.0 + task.fold)
     shown = capsys.readouterr().err

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 
 import click
 
-from pyboomer.cli import commands, evaluate, explore, predict, reproduce
+from pyboomer.cli import commands, evaluate, explore, predict, reproduce, warmup
 from pyboomer.cli.group import boomer
 from pyboomer.learning.interrupt import Terminated, raise_terminated
 from pyboomer.rules.text import show_line
 
-COMMANDS = (commands, evaluate, explore, predict, reproduce)  # importing them adds their commands to the group
+COMMANDS = (commands, evaluate, explore, predict, reproduce, warmup)  # importing them adds their commands to the group
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told in one line.
     """
     with _heed_sigterm(), warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: _complain(f"warning: {message}", 0)
-        # commands find columns by name themselves, so that arrays, which have no names, are safe to pass
+        warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
+        # commands find columns by name themselves: an array is safe to pass to a model that knows its features by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return _run(arguments)
 
@@ -75,5 +75,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"boomer: {show_line(' '.join(message.split()))}", err=True)
+    _say(message)
     return code
+
+
+def _say(message: str) -> None:
+    click.echo(f"boomer: {show_line(' '.join(message.split()))}", err=True)

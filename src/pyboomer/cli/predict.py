@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyboomer.cli.group import boomer, json_option, sep_option
 from pyboomer.cli.inputs import Input, list_files, match_names, pick_features, read_features
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 from pyboomer.files import check_output, write_file
+from pyboomer.rules.text import show_line
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # a cell that starts with one of these is run by spreadsheets
 
@@ -100,7 +102,8 @@ def predict(
         columns = table | dict(zip(names, values.T.tolist(), strict=True))
         text = _write_csv(columns, sep or ("\t" if ending == ".tsv" else ","))
     if output is None:
-        click.echo(text, nl=False)
+        # a file or a program gets the names as they are; a terminal would obey what is in them
+        sys.stdout.write("\n".join(map(show_line, text.split("\n"))) if sys.stdout.isatty() else text)
     else:
         write_file(output, gzip.compress(text.encode(), mtime=0) if output.lower().endswith(".gz") else text)
 

@@ -9,7 +9,9 @@ for the dead.
 from __future__ import annotations
 
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +22,12 @@ from typing import Any
 import numpy as np
 
 from pyboomer.files import write_file
+
+# what NumPy, zipfile and zlib raise when a file is not what it should be
+FAULTS = (
+    *(ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +63,13 @@ class Store:
     def read(self, key: str) -> Outcome:
         """The outcome of a finished task."""
         path = self.locate(key)
+        packed = BytesIO(path.read_bytes())
         try:
-            with np.load(path) as content:
+            with np.load(packed) as content:
                 shape = content["shape"]
                 labels = np.unpackbits(content["labels"], axis=-1, count=int(shape[-1])).astype(bool)
                 return Outcome(labels.reshape(shape), json.loads(str(content["facts"])))
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except FAULTS as error:
             raise ValueError(f"{path} is damaged ({error}); delete it, and the next run will make it anew") from error
 
     def write(self, key: str, outcome: Outcome) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyboomer.data.class_weight import name_class
 from pyboomer.data.labels import LabelForm
 from pyboomer.data.targets import TargetForm
 from pyboomer.files import write_file
@@ -26,6 +27,7 @@ from pyboomer.losses import BUILT_IN, Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.names import plain_text
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -35,6 +37,8 @@ VERSION = 2
 KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_names_in", "rules")
 # what a file of version 1 stands for
 NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
+# what models were learned with before there was a parameter for it, where that is not its default
+BEFORE = {"default_rule": "newton"}
 
 # not part of a model: code, or how to run rather than what was learned
 SKIPPED = (
@@ -48,6 +52,7 @@ SKIPPED = (
 )
 DTYPES = re.compile(r"object|\|[biu]1|[<>]([iu][248]|f[248]|U[1-9][0-9]{0,2})")  # of labels
 MAX_FACTS = 100
+MOST_BYTES = 2**24  # of an array of classes: as text, each takes the room of the longest, which a file merely claims
 
 
 # --- Saving -----------------------------------------------------------------------------------------------------------
@@ -68,6 +73,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
         **(_describe_targets(model) if is_regressor else _describe_labels(model)),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
+        "names_given": model._names_given,
         "rules": model.rules_.to_dict(),
     }
     write_file(path, json.dumps(content, allow_nan=False))
@@ -76,7 +82,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
 def _describe_labels(model: Any) -> dict[str, Any]:
     form: LabelForm = model._form
     dtype = form.dtype
-    if not DTYPES.fullmatch(dtype.str):
+    if not DTYPES.fullmatch(dtype.str) or (form.classes is not None and _is_too_wide(dtype, len(form.classes))):
         # not every machine has long floats; in an array of long text, each entry takes the room of the longest
         dtype = np.dtype(np.float64 if dtype.kind == "f" else object)
     return {
@@ -105,10 +111,16 @@ def _plain_fact(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return {name_class(key): _plain(entry) for key, entry in value.items()}
+    if hasattr(value, "__array__"):  # such as some columns of a DataFrame
+        value = np.asarray(value).tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, str):
+        return plain_text(value)
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
@@ -173,8 +185,9 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError("damaged model: 'parameters' must be names with values")
     for name in parameters.keys() - {*_list_parameters(estimator.parameter_table), "scoring"}:
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
-    # a parameter that is new since the file was written has its default, which is what the model was learned with
-    model = estimator(loss=_read_loss(content["loss"], loss), **parameters)
+    # a parameter that is new since the file was written has the value that the model was learned with
+    known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
+    model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
     model._validate_parameters()
 
     rules = RuleEnsemble.from_dict(content["rules"])
@@ -185,6 +198,10 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
         model.feature_names_in_ = np.array(names, dtype=object)
+        given = content.get("names_given", False)  # older files do not say
+        if not isinstance(given, bool):
+            raise ValueError("damaged model: 'names_given' must be true or false")
+        model._names_given = given
     read_form = _read_targets if kind == "regressor" else _read_labels
     read_form(model, content, rules.label_names)
     return model._store(rules, _check_facts(content["training"]))
@@ -285,6 +302,8 @@ def _read_classes(stored: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> 
         limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
         if not all(kind(limits.min) <= value <= kind(limits.max) for value in stored):
             raise ValueError(f"damaged model: 'classes' must be within the range of dtype {dtype}")
+    if _is_too_wide(dtype, len(stored)):
+        raise ValueError(f"damaged model: {len(stored)} classes are too many for dtype {dtype}")
     classes = np.array(stored, dtype=dtype)
     ascending = all(a < b for a, b in pairwise(stored)) or (len(stored) == 2 and stored[0] == stored[1])
     if not ascending or classes.tolist() != stored:
@@ -292,6 +311,11 @@ def _read_classes(stored: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> 
     if names != tuple(str(value) for value in (classes[1:] if len(classes) == 2 else classes)):
         raise ValueError("damaged model: 'classes' must have the names of the labels")
     return classes
+
+
+def _is_too_wide(dtype: np.dtype[Any], n_classes: int) -> bool:
+    """Whether classes are better kept as objects than as an array of text."""
+    return dtype.kind == "U" and n_classes * dtype.itemsize > MOST_BYTES
 
 
 def _read_vectors(stored: Any, n_labels: int, least: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -24,7 +24,6 @@ from pyboomer.engine.promise import Chunk, Engine, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
-from pyboomer.losses import BUILT_IN
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.operators import ABOVE
@@ -65,6 +64,7 @@ class Lesson(NamedTuple):
     strata: Strata = NO_STRATA
     fixed_features: NDArray[np.int64] = NOTHING
     scale: float = 1.0  # the unit in which targets are learned: a power of 2, so that no digit depends on it
+    loss_scale: float = 1.0  # that of the loss then
 
 
 class Trained(NamedTuple):
@@ -72,6 +72,7 @@ class Trained(NamedTuple):
 
     rules: RuleEnsemble
     loss: float
+    course: list[float]  # the loss at the beginning and after 1, 2, 4, 8, ... rules
     error: Exception | None
 
 
@@ -88,7 +89,8 @@ def train(
 
     def replay(scores: Array) -> None:
         assert past is not None
-        add_scores(_scale_heads(past, 1 / scale), matrix, scores)
+        rules = past if scale == 1 else replace(past, head_scores=past.head_scores / scale)
+        add_scores(rules, matrix, scores)
 
     Y = lesson.Y if scale == 1 else lesson.Y / scale
     task = Task(columns, Y, lesson.weight, lesson.label_weight, lesson.strata, lesson.fixed_features)
@@ -100,14 +102,13 @@ def train(
         return learned[-1]
 
     def compute_loss() -> float:
-        return engine.training_loss() * scale**2  # only the squared error is learned in units of its own
+        return engine.training_loss() * lesson.loss_scale
 
     failure = None
     with closing(engine):
-        if settings.loss not in BUILT_IN.values():
-            compute_loss()  # a loss of the user's own may be at fault: better now than when all is learned
+        course = [compute_loss()]  # now, as a loss of the user's own may be at fault
         try:
-            _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch)
+            _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch, course)
         except KeyboardInterrupt:
             watch.interrupt.pending = True
         except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
@@ -115,7 +116,7 @@ def train(
         if sum(map(len, learned)) < engine.n_rules:
             take_rules()
         loss = compute_loss()
-    return Trained(round_thresholds(join_rules(learned), columns, matrix), loss, failure)
+    return Trained(round_thresholds(join_rules(learned), columns, matrix), loss, course, failure)
 
 
 def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Array, ...] | None]:
@@ -133,7 +134,8 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
     def join(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(chunk, name) for chunk in chunks])
 
-    features, operators, values = join("conditions").T
+    offsets = np.append(0, np.cumsum(join("n_conditions")))
+    features, operators, values, gains = join("conditions").T
     features, operators, values = features.astype(np.int32), operators.astype(np.int8), values.copy()
     if edges is not None:  # thresholds between bins become the values that separate them
         for c in np.flatnonzero(operators <= ABOVE):
@@ -142,7 +144,7 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
         on_levels = np.isin(features, lesson.schema.ordinal)
         values[on_levels] = np.floor(values[on_levels])
     return RuleEnsemble(
-        condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
+        condition_offsets=offsets,
         condition_features=features,
         condition_operators=operators,
         condition_values=values,
@@ -150,10 +152,20 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
         head_labels=join("labels"),
         head_scores=join("scores") * lesson.scale,
         coverage=join("coverage"),
-        gain=join("gain") * lesson.scale**2,
+        gain=join("gain") * lesson.loss_scale,
         schema=lesson.schema,
         label_names=lesson.label_names,
+        condition_shares=_find_shares(gains, offsets),
     )
+
+
+def _find_shares(gains: Array, offsets: NDArray[np.int64]) -> Array:
+    """What part of the gain of its rule each condition has brought, given the gain that the body had with it."""
+    lengths = np.diff(offsets)
+    rule = np.repeat(np.arange(len(lengths)), lengths)
+    is_first = np.arange(len(gains)) == offsets[rule]
+    added = np.where(is_first, gains, np.diff(gains, prepend=0.0))
+    return added / gains[offsets[rule + 1] - 1]
 
 
 def _learn(
@@ -163,6 +175,7 @@ def _learn(
     compute_loss: Callable[[], float],
     validation: Validation | None,
     watch: Watch,
+    course: list[float],
 ) -> None:
     n_rules = int(n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
     size, begin = 1, engine.n_rules
@@ -185,10 +198,13 @@ def _learn(
             if engine.n_rules >= n_rules or (validation is not None and validation.is_enough(engine.n_rules)):
                 break
             start = time.perf_counter()
-            count = min(size, n_rules - engine.n_rules)
+            doubled = 2 ** engine.n_rules.bit_length()
+            count = min(size, n_rules - engine.n_rules, doubled - engine.n_rules)
             if validation is not None:
                 count = min(count, validation.count_until_due(engine.n_rules))
             engine.learn(count)
+            if engine.n_rules == doubled:
+                course.append(compute_loss())
             if bar is not None:
                 if engine.n_rules == begin + count:
                     bar.unpause()  # the first rule may have had to be compiled: that tells nothing about the others
@@ -206,9 +222,3 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
     from tqdm.auto import tqdm  # a notebook that lacks widgets warns: only those who want a bar should see that
 
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
-
-
-def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
-    if scale == 1:
-        return rules
-    return replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyboomer.arrays import is_missing
 from pyboomer.rules.operators import EQUAL, OPERATORS
 from pyboomer.rules.schema import Category
-from pyboomer.rules.text import describe_body, describe_head, format_threshold, show_line
+from pyboomer.rules.text import describe_body, describe_head, format_threshold, render_rule, show_line
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Condition:
 
     `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
     ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
-    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them.
+    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them. Of the
+    gain of its rule, a condition brought the part `share`, beside the others; of one written by hand, that is unknown.
     """
 
     feature: int
@@ -29,6 +30,7 @@ class Condition:
     name: str
     digits: int = field(default=0, compare=False)
     levels: tuple[str, ...] = field(default=(), compare=False)
+    share: float = field(default=1.0, compare=False)
 
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
@@ -92,6 +94,9 @@ class Rule:
     def __str__(self) -> str:
         return self.to_text()
 
+    def _repr_html_(self) -> str:
+        return render_rule(self)
+
     @property
     def head(self) -> dict[str, float]:
         """The score of each label in the head, by the label's name."""
@@ -99,7 +104,11 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> "Rule":
-        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`."""
+        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`.
+
+        Lower case will do, and so will `x1 < 3` and `x1 >= 3`, which are kept as the tests `<=` and `>` of the number
+        next below.
+        """
         from pyboomer.rules.parsing import parse_rule  # which imports this module
 
         return parse_rule(text)

@@ -125,6 +125,12 @@ def render_rules(rules: "RuleEnsemble", max_rules: int = SHOWN_RULES, max_labels
     return render_table(("rule", "covers", "gain", "if", "then"), rows, n_numbers=3) + more
 
 
+def render_rule(rule: "Rule") -> str:
+    """Describe a rule as an HTML table of one row, for notebooks."""
+    row = f"{rule.coverage:.6g}", render_body(rule), render_head(rule)
+    return render_table(("covers", "if", "then"), [row], n_numbers=1)
+
+
 def render_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_numbers: int) -> str:
     """An HTML table of cells that are HTML themselves; the first `n_numbers` columns are set to the right."""
     cell = '<{tag} style="text-align: {side}; vertical-align: top; padding: 2px 8px">{content}</{tag}>'

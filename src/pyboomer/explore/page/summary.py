@@ -34,6 +34,7 @@ MOST_CURVE = 1000  # examples that the curves are computed on
 MOST_DECODING = 4e8  # multiplications to decode them at one point of a curve
 CURVE_POINTS = 24
 N_BINS = 30
+LARGEST_HALF = 2.0**51  # beyond, there are no halves between whole numbers
 MOST_CATEGORIES = 30  # bars of a nominal feature
 UNKNOWN = 2  # a truth that is neither 0 nor 1
 METRIC_TITLES = {
@@ -219,14 +220,14 @@ def _describe_features(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data
         histograms.append(counts)
         # an identifier may have more categories than a page has room for
         codes = mentioned.get(feature, set()) | set((counts or {"counts": {}})["counts"])
-        if feature in rules.ordinal:
+        if rules.schema.is_ordinal(feature):
             codes |= set(range(len(rules.categories[feature])))
         categories[i] = {code: str(rules.categories[feature][code]) for code in sorted(codes)}
     return {
         "names": [rules.feature_names[feature] for feature in shown.tolist()],
         "total": len(rules.feature_names),
         "categories": categories,
-        "ordinal": [i for i, feature in enumerate(shown.tolist()) if feature in rules.ordinal],
+        "ordinal": [i for i, feature in enumerate(shown.tolist()) if rules.schema.is_ordinal(feature)],
         "histograms": histograms,
     }
 
@@ -247,7 +248,8 @@ def _count_numbers(column: Array) -> dict[str, Any]:
         return {"low": None, "high": None, "counts": [], "missing": len(column)}
     low, high = float(present.min()), float(present.max())
     distinct = np.unique(present[:10_000])
-    few = len(distinct) <= N_BINS and bool((distinct == np.floor(distinct)).all()) and high - low < N_BINS
+    whole = bool((distinct == np.floor(distinct)).all()) and max(-low, high) < LARGEST_HALF
+    few = whole and len(distinct) <= N_BINS and high - low < N_BINS
     if few:  # whole numbers: a bar each, in the middle of which they lie
         low, high = low - 0.5, high + 0.5
     bins = int(high - low) if few else N_BINS
@@ -324,7 +326,7 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
         return
     examples, decision = read_examples(data.matrix, truth, None), model._find_decision()
     names = {"loss": "mean loss"}
-    if examples.are_complete().any() and len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
+    if len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
         names |= METRIC_TITLES.get(find_kind(decision), {})
     judges = [make_judge(model, name, examples) for name in names]
     stages = model._accumulate(model.rules_, examples.matrix, counts)
