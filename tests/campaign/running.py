@@ -220,10 +220,14 @@ class Worker:
             self.start(case + self.step)
         return {"what": "failure", **failure}
 
+    def is_done(self) -> bool:
+        return self.given_up or (self.process.poll() == 0 and not any(reader.is_alive() for reader in self.readers))
+
     def stop(self) -> None:
         """End the process and all that it has started, and read what is left of what it said."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         for reader in self.readers:
             reader.join()
