@@ -28,7 +28,7 @@ from pyboomer.engine.heads import (
 )
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, add_scores_to_rows, sum_hessians, sum_rows, sum_weights
 from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums, sum_bins, sum_bins_of_pairs
-from pyboomer.losses.truth import Truth
+from pyboomer.losses.truth import Room, Truth
 from pyboomer.losses.twins import update
 
 WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
@@ -82,11 +82,13 @@ class Threads:
 
     def update(self, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
         """`twins.update`, divided by examples."""
+        parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + len(truth.known.bias))))
 
         def work(part: slice) -> None:
-            update(truth, scores, rows[part], statistics, first, last)
+            own = truth if len(parts) == 1 else truth._replace(room=Room(*map(np.empty_like, truth.room)))
+            update(own, scores, rows[part], statistics, first, last)
 
-        self._share(work, divide(len(rows), self._count(len(rows) * scores.shape[1])))
+        self._share(work, parts)
 
     def add_scores(self, scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
         """`statistics.add_scores_to_rows`, divided by examples."""

@@ -1,0 +1,159 @@
+"""The compiled twin of the joint logistic loss, see `joint`.
+
+Eight examples are looked at together, a number of each in a vector. For V known label vectors that have M ones in all,
+they take 2 M additions and V exponentials: where the ones are is listed twice, by vectors to score these, and by labels
+to add up their probabilities. Nothing is kept between two updates but the scores.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array, Rows, Signs
+from pyboomer.compiling.kernel import inner
+from pyboomer.compiling.simd import LANES, exp, gather, larger, load, scatter, splat, store, where_above
+from pyboomer.losses.joint import CERTAIN, find_nearest
+from pyboomer.losses.loss import KnownVectors
+from pyboomer.losses.truth import Known, Ones, Room, Truth
+
+BLOCK = 1024  # examples whose label vectors are looked up at once
+
+
+def list_known(known: KnownVectors, signs: Signs) -> Known:
+    """The known label vectors, and which examples have one of them."""
+    vectors = np.zeros((len(known.vectors), signs.shape[1]), dtype=np.uint8)
+    vectors[:, : known.vectors.shape[1]] = known.vectors
+    n_labels = known.vectors.shape[1]
+    settled = np.empty(len(signs), dtype=np.bool_)
+    for start in range(0, len(signs), BLOCK):
+        own = signs[start : start + BLOCK, :n_labels].astype(np.float64)
+        nearest = known.vectors[find_nearest(known, own).argmax(axis=1)]
+        settled[start : start + BLOCK] = (own == 2.0 * nearest - 1).all(axis=1)
+    return Known(known.bias, _list_ones(vectors), _list_ones(vectors.T), settled)
+
+
+def _list_ones(table: NDArray[np.uint8]) -> Ones:
+    rows, places = np.nonzero(table)
+    ends = np.cumsum(np.bincount(rows, minlength=len(table)))
+    return Ones(np.append(0, ends).astype(np.int32), places.astype(np.int32))
+
+
+def make_joint_room(known: Known) -> Room:
+    """Scratch for one thread."""
+    n_vectors, width = len(known.bias), len(known.by_label.offsets) - 1
+    return Room(np.empty(LANES, dtype=np.uint32), *(np.empty(n * LANES) for n in (width, n_vectors, n_vectors)))
+
+
+@inner(error_model="numpy")
+def update_joint(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> None:
+    """Update the statistics; all labels of an example change with each of them."""
+    known, room = truth.known, truth.room
+    signs, some = truth.signs, room.rows
+    width, size = scores.shape[1], statistics.shape[1]
+    zero, one = splat(0.0), splat(1.0)
+    for r in range(0, rows.shape[0], LANES):
+        settled = True
+        for i in range(LANES):
+            some[i] = rows[min(r + i, rows.shape[0] - 1)]  # the last one is done again if there are fewer
+            settled &= known.settled[some[i]]
+        most = _score_vectors(known, scores, room)
+        sums_of_own = one
+        if not settled:
+            sums_of_own = _exponentiate(room.own, _keep_nearest(known, signs, room))
+        sums = _exponentiate(room.vectors, most)
+        for k in range(width):
+            p = _add_up(known, k, room.vectors) / sums
+            if settled:
+                q = where_above(gather(signs, some, 0, width, k), zero, one, zero)
+            else:
+                q = _add_up(known, k, room.own) / sums_of_own
+            scatter(statistics, some, 0, size, k, p - q)
+            scatter(statistics, some, 0, size, width + k, larger(p * (one - p), zero))
+
+
+@inner(error_model="numpy")
+def sum_joint(truth: Truth, scores: Array, weights: Array) -> float:
+    """Sum the loss."""
+    known, room = truth.known, truth.room
+    n = scores.shape[0]
+    sums = 0.0
+    for begin in range(0, n, LANES):
+        for i in range(LANES):
+            room.rows[i] = min(begin + i, n - 1)
+        most = _score_vectors(known, scores, room)
+        most_of_own = _keep_nearest(known, truth.signs, room)
+        store(room.labels, 0, _exponentiate(room.vectors, most))
+        store(room.own, 0, _exponentiate(room.own, most_of_own))
+        store(room.vectors, 0, most - most_of_own)
+        for i in range(min(LANES, n - begin)):
+            sums += weights[begin + i] * (room.vectors[i] + np.log(room.labels[i]) - np.log(room.own[i]))
+    return sums
+
+
+@inner(error_model="numpy")
+def _score_vectors(known: Known, scores: Array, room: Room) -> Any:
+    """The scores of the known vectors for eight examples, in `room.vectors`; returns the largest of each."""
+    width = scores.shape[1]
+    limit = splat(CERTAIN)
+    for k in range(width):
+        f = gather(scores, room.rows, 0, width, k)
+        store(room.labels, k * LANES, where_above(f, limit, limit, larger(f, splat(-CERTAIN))))
+    return _add_labels(known, known.bias, room.labels, room.vectors)
+
+
+@inner(error_model="numpy")
+def _keep_nearest(known: Known, signs: Signs, room: Room) -> Any:
+    """Copy the scores of the vectors nearest to eight examples to `room.own`; returns the largest of each."""
+    width = signs.shape[1]
+    lowest = splat(-np.inf)
+    for k in range(width):
+        store(room.labels, k * LANES, gather(signs, room.rows, 0, width, k))
+    best = _add_labels(known, known.bias[:0], room.labels, room.own) - 0.5
+    most = lowest
+    for v in range(known.bias.shape[0]):
+        s = where_above(load(room.own, v * LANES), best, load(room.vectors, v * LANES), lowest)
+        store(room.own, v * LANES, s)
+        most = larger(most, s)
+    return most
+
+
+@inner(error_model="numpy")
+def _add_labels(known: Known, bias: Array, labels: Array, vectors: Array) -> Any:
+    """Add up, for each known vector, what its labels have; returns the largest sums."""
+    offsets, places = known.by_vector.offsets, known.by_vector.places
+    most = splat(-np.inf)
+    for v in range(offsets.shape[0] - 1):
+        s = splat(bias[v]) if bias.shape[0] > 0 else splat(0.0)
+        for i in range(offsets[v], offsets[v + 1]):
+            s = s + load(labels, places[i] * LANES)
+        store(vectors, v * LANES, s)
+        most = larger(most, s)
+    return most
+
+
+@inner(error_model="numpy")
+def _exponentiate(vectors: Array, most: Any) -> Any:
+    """Turn scores of vectors, of which `most` are the largest, into exponentials; returns their sums."""
+    zero, lowest, sums = splat(0.0), splat(-np.inf), splat(0.0)
+    for v in range(0, vectors.shape[0], LANES):
+        s = load(vectors, v)
+        x = where_above(s, lowest, exp(s - most), zero)
+        store(vectors, v, x)
+        sums = sums + x
+    return sums
+
+
+@inner(error_model="numpy", forceinline=True)
+def _add_up(known: Known, k: int, vectors: Array) -> Any:
+    """Add up what the known vectors have that have label k: two sums, as each addition waits for the one before."""
+    places, end = known.by_label.places, known.by_label.offsets[k + 1]
+    one, two = splat(0.0), splat(0.0)
+    i = known.by_label.offsets[k]
+    while i + 1 < end:
+        one = one + load(vectors, places[i] * LANES)
+        two = two + load(vectors, places[i + 1] * LANES)
+        i += 2
+    if i < end:
+        one = one + load(vectors, places[i] * LANES)
+    return one + two

@@ -1,0 +1,218 @@
+"""The joint logistic loss is about whole label vectors: its definition, its compiled twin, and the rules it leads to."""
+
+import pickle
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from pyboomer.compiling.simd import pad
+from pyboomer.engine.cpu.threads import Threads
+from pyboomer.losses import Loss, find_loss, joint_logistic, label_wise_logistic
+from pyboomer.losses.truth import pad_signs
+from pyboomer.losses.twins import sum_values, tell_truth, update
+
+Array = NDArray[np.float64]
+
+KINDS = ["known", "unseen", "incomplete"]
+
+
+def make_case(kind: str, seed: int = 1, n: int = 21, K: int = 5, V: int = 11) -> tuple[Loss, Array, Array]:
+    """A prepared loss, labels (0 for an unknown one) and scores."""
+    rng = np.random.default_rng(seed)
+    vectors = np.unique(rng.integers(0, 2, size=(V, K), dtype=np.uint8), axis=0)
+    loss = joint_logistic().prepare(vectors, rng.integers(1, 9, size=len(vectors)).astype(float))  # type: ignore[misc]
+    Y = 2.0 * vectors[rng.integers(len(vectors), size=n)] - 1
+    if kind == "unseen":
+        Y = rng.choice([-1.0, 1.0], size=Y.shape)
+    elif kind == "incomplete":
+        Y[rng.random(Y.shape) < 0.3] = 0.0
+    return loss, Y, rng.normal(scale=2.0, size=Y.shape)
+
+
+def differences(function: Any, F: Array, step: float = 1e-5) -> Array:
+    steps = step * np.eye(F.shape[1])
+    return np.stack([(function(F + s) - function(F - s)) / (2 * step) for s in steps], axis=-1)
+
+
+# --- The definition ---------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_is_minus_the_logarithm_of_the_probability_of_the_example_s_own_vector() -> None:
+    vectors, counts = np.array([[0, 0], [1, 0], [1, 1]], dtype=np.uint8), np.array([1.0, 2.0, 5.0])
+    loss = joint_logistic(alpha=1.0).prepare(vectors, counts)  # type: ignore[misc]
+    np.testing.assert_allclose(np.exp(-loss.value(2.0 * vectors - 1, np.zeros((3, 2)))), counts / 8)
+    F = np.array([[0.7, -1.3]])
+    v = 2.0 * vectors - 1
+    s = (v @ F[0]) / 2 + np.log(counts / 8)  # as with signs: what all vectors share does not matter
+    np.testing.assert_allclose(loss.value(v[[1]], F), logsumexp(s) - s[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_agree_with_differences_of_the_loss(kind: str) -> None:
+    loss, Y, F = make_case(kind)
+    np.testing.assert_allclose(loss.derivatives(Y, F)[0], differences(lambda F: loss.value(Y, F), F), atol=1e-8)
+
+
+def test_the_curvature_is_the_diagonal_of_the_hessian() -> None:
+    loss, Y, F = make_case("known")
+    H = differences(lambda F: loss.derivatives(Y, F)[0], F)
+    np.testing.assert_allclose(loss.derivatives(Y, F)[1], np.diagonal(H, axis1=1, axis2=2), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["unseen", "incomplete"])
+def test_the_curvature_of_what_is_not_known_is_not_below_that_of_the_loss(kind: str) -> None:
+    loss, Y, F = make_case(kind)
+    H = differences(lambda F: loss.derivatives(Y, F)[0], F)
+    assert (loss.derivatives(Y, F)[1] >= np.diagonal(H, axis1=1, axis2=2) - 1e-8).all()
+
+
+def test_unknown_labels_are_marginalised() -> None:
+    loss, Y, F = make_case("incomplete")
+    known = loss.known
+    assert known is not None
+    signs = 2.0 * known.vectors - 1
+    each = np.stack([loss.value(np.tile(v, (len(F), 1)), F) for v in signs], axis=1)
+    agree = ((Y[:, None] == 0) | (Y[:, None] == signs)).all(axis=2)
+    some = agree.any(axis=1)
+    assert some.sum() > 10
+    expected = -np.log((np.exp(-each) * agree)[some].sum(axis=1))
+    np.testing.assert_allclose(loss.value(Y, F)[some], expected)
+    weight = (Y != 0).astype(float)
+    np.testing.assert_allclose(loss.weighted_value(np.where(Y == 0, -1.0, Y), F, weight), loss.value(Y, F))
+
+
+def test_an_unseen_vector_counts_as_the_nearest_known_ones() -> None:
+    vectors = np.array([[0, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 1]], dtype=np.uint8)
+    loss = joint_logistic().prepare(vectors, np.ones(3))  # type: ignore[misc]
+    F = np.array([[0.3, -0.2, 0.9, 0.4]])
+    seen = np.exp(-loss.value(2.0 * vectors - 1, np.tile(F, (3, 1))))
+    np.testing.assert_allclose(np.exp(-loss.value(np.array([[1.0, -1.0, -1.0, -1.0]]), F)), seen[:2].sum())
+    np.testing.assert_allclose(np.exp(-loss.value(np.array([[-1.0, 1.0, 1.0, 1.0]]), F)), seen[2])
+
+
+def test_with_all_vectors_alike_it_is_the_label_wise_loss() -> None:
+    vectors = np.array(list(product([0, 1], repeat=4)), dtype=np.uint8)
+    all_known = joint_logistic().prepare(vectors, np.ones(16))  # type: ignore[misc]
+    rng = np.random.default_rng(1)
+    Y, F = rng.choice([-1.0, 1.0], size=(30, 4)), rng.normal(scale=3.0, size=(30, 4))
+    for loss in (all_known, joint_logistic(), find_loss("joint-logistic")):  # or with none known yet
+        np.testing.assert_allclose(loss.value(Y, F), label_wise_logistic.value(Y, F))
+        for a, b in zip(loss.derivatives(Y, F), label_wise_logistic.derivatives(Y, F), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-14)
+        np.testing.assert_allclose(loss.log_odds(F), F, rtol=1e-9)
+
+
+def test_log_odds_are_those_of_the_labels_among_the_known_vectors() -> None:
+    vectors = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0]], dtype=np.uint8)
+    loss = joint_logistic(alpha=1.0).prepare(vectors, np.array([1.0, 2.0, 5.0]))  # type: ignore[misc]
+    log_odds = loss.log_odds(np.zeros((1, 3)))
+    np.testing.assert_allclose(log_odds[0, :2], [np.log(7), np.log(5 / 3)])
+    assert log_odds[0, 2] < -600  # no known vector has it
+
+
+def test_it_does_not_decompose_though_its_curvature_is_diagonal() -> None:
+    assert joint_logistic().shape == "diagonal"
+    assert not joint_logistic().decomposable
+
+
+def test_losses_of_the_same_alpha_are_the_same_also_if_pickled() -> None:
+    assert joint_logistic() == find_loss("joint-logistic") == pickle.loads(pickle.dumps(joint_logistic()))
+    assert joint_logistic(0.25) != joint_logistic()
+    assert joint_logistic(0.25).name == "joint-logistic(alpha=0.25)"
+    for alpha in (-0.1, 1.1, "a", True):
+        with pytest.raises(ValueError, match="alpha must be a number from 0 to 1, got"):
+            joint_logistic(alpha)  # type: ignore[arg-type]
+
+
+def test_weights_of_labels_other_than_0_and_1_are_refused() -> None:
+    loss, Y, F = make_case("known")
+    with pytest.raises(ValueError, match="cannot weigh their labels"):
+        loss.weighted_derivatives(Y, F, np.full(Y.shape, 0.5))
+
+
+# --- The twin ---------------------------------------------------------------------------------------------------------
+
+
+def pad_scores(F: Array) -> Array:
+    scores = np.zeros((len(F), pad(F.shape[1])))
+    scores[:, : F.shape[1]] = F
+    return scores
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "K", "V"), [(21, 5, 11), (8, 8, 200), (3, 1, 2), (50, 19, 40), (9, 4, 1)])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 100.0])
+def test_statistics_and_sums_equal_the_definition_of_the_loss(kind: str, n: int, K: int, V: int, scale: float) -> None:
+    loss, Y, F = make_case(kind, n, n, K, V)
+    F = scale * F
+    truth = tell_truth(loss, True, pad_signs(Y.astype(np.int8), None), np.zeros((0, pad(K))))
+    rows = np.flatnonzero(np.arange(n) % 5 < 4).astype(np.uint32)
+    statistics = np.full((n, 2 * pad(K)), np.nan)
+    update(truth, pad_scores(F), rows, statistics, 0, 1)
+    g, h = loss.derivatives(Y, F)
+    np.testing.assert_allclose(statistics[rows, :K], g[rows], rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(statistics[rows, pad(K) : pad(K) + K], h[rows], rtol=1e-10, atol=1e-14)
+    assert np.isnan(np.delete(statistics, rows, axis=0)).all()
+    for section in (statistics[rows, K : pad(K)], statistics[rows, pad(K) + K :]):
+        assert (section == 0).all()
+    weight = np.arange(1.0, n + 1)
+    found = sum_values(truth, pad_scores(F), weight)
+    assert found == pytest.approx(loss.value(Y, F) @ weight, rel=1e-11, abs=1e-11)
+
+
+def test_statistics_are_finite_at_extreme_scores() -> None:
+    loss, Y, _ = make_case("incomplete")
+    F = np.random.default_rng(1).choice([1e308, -1e308, 1e15, 0.0], size=Y.shape)
+    truth = tell_truth(loss, True, pad_signs(Y.astype(np.int8), None), np.zeros((0, 8)))
+    statistics = np.zeros((len(Y), 16))
+    update(truth, pad_scores(F), np.arange(len(Y), dtype=np.uint32), statistics, 0, 5)
+    assert (np.abs(statistics) <= 1).all()
+    assert np.isfinite(loss.value(Y, F)).all()
+
+
+def test_threads_have_room_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyboomer.engine.cpu.threads.WORTHWHILE", 1)
+    loss, Y, F = make_case("incomplete", n=4000)
+    truth = tell_truth(loss, True, pad_signs(Y.astype(np.int8), None), np.zeros((0, 8)))
+    rows, results = np.arange(4000, dtype=np.uint32), []
+    for n_threads in (1, 4):
+        threads, statistics = Threads(n_threads), np.zeros((4000, 16))
+        threads.update(truth, pad_scores(F), rows, statistics, 0, 5)
+        threads.close()
+        results.append(statistics)
+    np.testing.assert_array_equal(*results)
+
+
+# --- Rules ------------------------------------------------------------------------------------------------------------
+
+
+def make_data(n: int = 80) -> tuple[Array, NDArray[np.int8], Loss]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 4))
+    Y = np.where(X @ rng.normal(size=(4, 4)) + rng.normal(size=(n, 4)) > 0, 1, -1).astype(np.int8)
+    vectors, counts = np.unique(Y > 0, axis=0, return_counts=True)
+    return X, Y, joint_logistic().prepare(vectors.astype(np.uint8), counts.astype(float))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("head", ["multi", "single", 2])
+@pytest.mark.parametrize("unknown", [False, True])
+def test_the_rules_are_those_of_the_reference(head: Any, unknown: bool, check_oracle: Callable[..., Any]) -> None:
+    X, Y, loss = make_data()
+    known = (np.random.default_rng(4).random(Y.shape) > 0.2).astype(float) if unknown else None
+    signs = Y if known is None else np.where(known > 0, Y, 0)
+    rules = check_oracle(X, signs, n_rules=20, loss=loss, head=head, label_weight=known)
+    assert len({rule.body for rule in rules}) > 10
+
+
+def test_with_all_vectors_alike_the_rules_are_those_of_the_label_wise_loss(
+    learn: Callable[..., Any], assert_same_rules: Callable[..., None]
+) -> None:
+    X, Y, _ = make_data()
+    vectors = np.array(list(product([0, 1], repeat=4)), dtype=np.uint8)
+    loss = joint_logistic().prepare(vectors, np.ones(16))  # type: ignore[misc]
+    assert_same_rules(learn(X, Y, n_rules=20, loss=loss), learn(X, Y, n_rules=20, loss=label_wise_logistic))
