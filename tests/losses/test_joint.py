@@ -1,4 +1,4 @@
-"""The joint logistic loss is about whole label vectors: its definition, its compiled twin, and the rules it leads to."""
+"""The joint logistic loss is about whole label vectors: its definition, its compiled twin, and what rules it gives."""
 
 import pickle
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import LANES, exp, gather, larger, load, scatter, splat, store, where_above
 from pyboomer.losses.joint import CERTAIN, find_nearest
 from pyboomer.losses.loss import KnownVectors
-from pyboomer.losses.truth import Known, Ones, Room, Truth
+from pyboomer.losses.truth import Known, Ones, Scratch, Truth
 
 BLOCK = 1024  # examples whose label vectors are looked up at once
 
@@ -39,17 +39,17 @@ def _list_ones(table: NDArray[np.uint8]) -> Ones:
     return Ones(np.append(0, ends).astype(np.int32), places.astype(np.int32))
 
 
-def make_joint_room(known: Known) -> Room:
-    """Scratch for one thread."""
+def make_scratch(known: Known) -> Scratch:
+    """Room for what one thread computes."""
     n_vectors, width = len(known.bias), len(known.by_label.offsets) - 1
-    return Room(np.empty(LANES, dtype=np.uint32), *(np.empty(n * LANES) for n in (width, n_vectors, n_vectors)))
+    return Scratch(np.empty(LANES, dtype=np.uint32), *(np.empty(n * LANES) for n in (width, n_vectors, n_vectors)))
 
 
 @inner(error_model="numpy")
 def update_joint(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> None:
     """Update the statistics; all labels of an example change with each of them."""
-    known, room = truth.known, truth.room
-    signs, some = truth.signs, room.rows
+    known, scratch = truth.known, truth.scratch
+    signs, some = truth.signs, scratch.rows
     width, size = scores.shape[1], statistics.shape[1]
     zero, one = splat(0.0), splat(1.0)
     for r in range(0, rows.shape[0], LANES):
@@ -57,17 +57,17 @@ def update_joint(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> 
         for i in range(LANES):
             some[i] = rows[min(r + i, rows.shape[0] - 1)]  # the last one is done again if there are fewer
             settled &= known.settled[some[i]]
-        most = _score_vectors(known, scores, room)
+        most = _score_vectors(known, scores, scratch)
         sums_of_own = one
         if not settled:
-            sums_of_own = _exponentiate(room.own, _keep_nearest(known, signs, room))
-        sums = _exponentiate(room.vectors, most)
+            sums_of_own = _exponentiate(scratch.own, _keep_nearest(known, signs, scratch))
+        sums = _exponentiate(scratch.vectors, most)
         for k in range(width):
-            p = _add_up(known, k, room.vectors) / sums
+            p = _add_up(known, k, scratch.vectors) / sums
             if settled:
                 q = where_above(gather(signs, some, 0, width, k), zero, one, zero)
             else:
-                q = _add_up(known, k, room.own) / sums_of_own
+                q = _add_up(known, k, scratch.own) / sums_of_own
             scatter(statistics, some, 0, size, k, p - q)
             scatter(statistics, some, 0, size, width + k, larger(p * (one - p), zero))
 
@@ -75,45 +75,45 @@ def update_joint(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> 
 @inner(error_model="numpy")
 def sum_joint(truth: Truth, scores: Array, weights: Array) -> float:
     """Sum the loss."""
-    known, room = truth.known, truth.room
+    known, scratch = truth.known, truth.scratch
     n = scores.shape[0]
     sums = 0.0
     for begin in range(0, n, LANES):
         for i in range(LANES):
-            room.rows[i] = min(begin + i, n - 1)
-        most = _score_vectors(known, scores, room)
-        most_of_own = _keep_nearest(known, truth.signs, room)
-        store(room.labels, 0, _exponentiate(room.vectors, most))
-        store(room.own, 0, _exponentiate(room.own, most_of_own))
-        store(room.vectors, 0, most - most_of_own)
+            scratch.rows[i] = min(begin + i, n - 1)
+        most = _score_vectors(known, scores, scratch)
+        most_of_own = _keep_nearest(known, truth.signs, scratch)
+        store(scratch.labels, 0, _exponentiate(scratch.vectors, most))
+        store(scratch.own, 0, _exponentiate(scratch.own, most_of_own))
+        store(scratch.vectors, 0, most - most_of_own)
         for i in range(min(LANES, n - begin)):
-            sums += weights[begin + i] * (room.vectors[i] + np.log(room.labels[i]) - np.log(room.own[i]))
+            sums += weights[begin + i] * (scratch.vectors[i] + np.log(scratch.labels[i]) - np.log(scratch.own[i]))
     return sums
 
 
 @inner(error_model="numpy")
-def _score_vectors(known: Known, scores: Array, room: Room) -> Any:
-    """The scores of the known vectors for eight examples, in `room.vectors`; returns the largest of each."""
+def _score_vectors(known: Known, scores: Array, scratch: Scratch) -> Any:
+    """The scores of the known vectors for eight examples, in `scratch.vectors`; returns the largest of each."""
     width = scores.shape[1]
     limit = splat(CERTAIN)
     for k in range(width):
-        f = gather(scores, room.rows, 0, width, k)
-        store(room.labels, k * LANES, where_above(f, limit, limit, larger(f, splat(-CERTAIN))))
-    return _add_labels(known, known.bias, room.labels, room.vectors)
+        f = gather(scores, scratch.rows, 0, width, k)
+        store(scratch.labels, k * LANES, where_above(f, limit, limit, larger(f, splat(-CERTAIN))))
+    return _add_labels(known, known.bias, scratch.labels, scratch.vectors)
 
 
 @inner(error_model="numpy")
-def _keep_nearest(known: Known, signs: Signs, room: Room) -> Any:
-    """Copy the scores of the vectors nearest to eight examples to `room.own`; returns the largest of each."""
+def _keep_nearest(known: Known, signs: Signs, scratch: Scratch) -> Any:
+    """Copy the scores of the vectors nearest to eight examples to `scratch.own`; returns the largest of each."""
     width = signs.shape[1]
     lowest = splat(-np.inf)
     for k in range(width):
-        store(room.labels, k * LANES, gather(signs, room.rows, 0, width, k))
-    best = _add_labels(known, known.bias[:0], room.labels, room.own) - 0.5
+        store(scratch.labels, k * LANES, gather(signs, scratch.rows, 0, width, k))
+    best = _add_labels(known, known.bias[:0], scratch.labels, scratch.own) - 0.5
     most = lowest
     for v in range(known.bias.shape[0]):
-        s = where_above(load(room.own, v * LANES), best, load(room.vectors, v * LANES), lowest)
-        store(room.own, v * LANES, s)
+        s = where_above(load(scratch.own, v * LANES), best, load(scratch.vectors, v * LANES), lowest)
+        store(scratch.own, v * LANES, s)
         most = larger(most, s)
     return most
 

@@ -16,7 +16,7 @@ The Hessian of a loss has one of three shapes, and `derivatives` returns accordi
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def _identity(F: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class KnownVectors:
-    """The known label vectors, as a loss that is about them weighs them: the score of each before the labels have any."""
+    """The known label vectors, and what each scores before its labels do, for a loss that is about them."""
 
     vectors: Vectors  # (V, K)
     bias: Array  # (V,)
@@ -86,7 +86,7 @@ class Loss:
     derivatives: Callable[..., tuple[Array, ...]]
     log_odds: Callable[[Array], Array] = _identity
     weighted: bool = False
-    prepare: Optional[Callable[[Vectors, Array], "Loss"]] = None
+    prepare: Callable[[Vectors, Array], "Loss"] | None = None
     known: KnownVectors | None = None
 
     def __post_init__(self) -> None:

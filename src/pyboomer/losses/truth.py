@@ -32,8 +32,8 @@ class Known(NamedTuple):
     settled: NDArray[np.bool_]  # (N,): whether all labels of an example are known, and its vector is
 
 
-class Room(NamedTuple):
-    """Scratch for eight examples, whose numbers of the same kind lie side by side."""
+class Scratch(NamedTuple):
+    """Room for eight examples, whose numbers of the same kind lie side by side."""
 
     rows: Rows
     labels: Array
@@ -43,7 +43,7 @@ class Room(NamedTuple):
 
 NO_ONES = Ones(np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.int32))
 NOTHING_KNOWN = Known(np.empty(0), NO_ONES, NO_ONES, np.empty(0, dtype=np.bool_))
-NO_ROOM = Room(np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0), np.empty(0))
+NO_SCRATCH = Scratch(np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0), np.empty(0))
 
 
 class Truth(NamedTuple):
@@ -54,7 +54,7 @@ class Truth(NamedTuple):
     signs: Signs  # (N, width): -1 and +1, 0 for an unknown label; of targets, 1 for the known ones
     weight: Array  # (N, width), or (0, width) where all that is known has weight 1
     known: Known = NOTHING_KNOWN
-    room: Room = NO_ROOM  # of one thread
+    scratch: Scratch = NO_SCRATCH  # of one thread
 
 
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:

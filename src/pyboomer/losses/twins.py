@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import kernel
 from pyboomer.losses.joint import refuse_weights
-from pyboomer.losses.joint_twin import list_known, make_joint_room, sum_joint, update_joint
+from pyboomer.losses.joint_twin import list_known, make_scratch, sum_joint, update_joint
 from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
 from pyboomer.losses.logistic_twin import (
     sum_example_wise,
@@ -40,7 +40,7 @@ def tell_truth(loss: Loss, diagonal: bool, signs: Signs, weight: Array) -> Truth
         return Truth(LABEL_WISE, diagonal, signs, weight)
     refuse_weights(weight)
     known = list_known(loss.known, signs)
-    return Truth(JOINT, diagonal, signs, weight, known, make_joint_room(known))
+    return Truth(JOINT, diagonal, signs, weight, known, make_scratch(known))
 
 
 @kernel

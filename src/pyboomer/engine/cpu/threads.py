@@ -28,7 +28,8 @@ from pyboomer.engine.heads import (
 )
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, add_scores_to_rows, sum_hessians, sum_rows, sum_weights
 from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums, sum_bins, sum_bins_of_pairs
-from pyboomer.losses.truth import Room, Truth
+from pyboomer.losses.joint_twin import make_scratch
+from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import update
 
 WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
@@ -85,7 +86,7 @@ class Threads:
         parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + len(truth.known.bias))))
 
         def work(part: slice) -> None:
-            own = truth if len(parts) == 1 else truth._replace(room=Room(*map(np.empty_like, truth.room)))
+            own = truth if len(parts) == 1 else truth._replace(scratch=make_scratch(truth.known))
             update(own, scores, rows[part], statistics, first, last)
 
         self._share(work, parts)
