@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn import metrics as oracle
 
 from pyboomer import metrics
-from pyboomer.metrics import METRICS, evaluate
+from pyboomer.metrics import METRICS, evaluate, evaluate_ranking
 
 RATIOS = {
     "example_f1": partial(oracle.f1_score, average="samples"),
@@ -119,7 +119,7 @@ def test_evaluate_gives_every_metric() -> None:
         (np.zeros((0, 3)), np.zeros((0, 3)), r"Y_true and Y_pred are empty, their shape is \(0, 3\)"),
         (np.zeros((3, 0)), np.zeros((3, 0)), r"empty, their shape is \(3, 0\)"),
         ([[0, 1]], [[0, 2]], "Y_pred must hold 0 and 1 only, got 2 in row 0, column 1"),
-        ([[0.0, np.nan]], [[0, 1]], "Y_true must hold 0 and 1 only, got nan in row 0, column 1"),
+        ([[0, 1]], [[0.0, np.nan]], "Y_pred must hold 0 and 1 only, got a missing value in row 0, column 1"),
         ([["a", "b"]], [[0, 1]], "Y_true must hold 0 and 1 only, got a in row 0, column 0"),
         ([0, 3], [0, 1], "Y_true must hold 0 and 1 only, got 3 in row 1"),
         (0, [[1]], r"Y_true must have two dimensions, examples and labels, got shape \(\)"),
@@ -155,3 +155,116 @@ def test_importing_metrics_and_datasets_is_light() -> None:
         "assert not {'pandas', 'scipy.stats', 'sklearn.datasets'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- Unknown labels ---------------------------------------------------------------------------------------------------
+
+UNKNOWN = {
+    "nan": lambda Y, known: np.where(known, Y, np.nan),
+    "masked": lambda Y, known: np.ma.array(Y, mask=~known),
+    "objects": lambda Y, known: np.where(known, Y.astype(object), None),
+    "NA": lambda Y, known: pd.DataFrame(np.where(known, Y, np.nan)).astype("Int64"),
+    "sparse": lambda Y, known: sparse.csr_array(np.where(known, Y, np.nan)),
+}
+
+
+@pytest.mark.parametrize("forget", UNKNOWN.values(), ids=UNKNOWN)
+def test_examples_without_known_labels_are_as_if_they_were_not_there(forget: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(1)
+    true, pred = rng.integers(0, 2, (2, 20, 4))
+    scores, weight = rng.normal(size=(20, 4)), rng.random(20) + 0.1
+    known = np.ones(true.shape, dtype=bool)
+    known[::3] = False
+    there = known.all(axis=1)
+    left = evaluate(true[there], pred[there], sample_weight=weight[there])
+    assert evaluate(forget(true, known), pred, sample_weight=weight) == pytest.approx(left)
+    left = evaluate_ranking(true[there], scores[there], sample_weight=weight[there])
+    assert evaluate_ranking(forget(true, known), scores, sample_weight=weight) == pytest.approx(left)
+
+
+def test_labels_that_are_never_known_are_as_if_they_were_not_there() -> None:
+    rng = np.random.default_rng(2)
+    true, pred = rng.integers(0, 2, (2, 20, 4))
+    scores = rng.normal(size=(20, 4))
+    hidden = true.astype(float)
+    hidden[:, 1] = np.nan
+    rest = [0, 2, 3]
+    assert evaluate(hidden, pred) == pytest.approx(evaluate(true[:, rest], pred[:, rest]))
+    assert evaluate_ranking(hidden, scores) == pytest.approx(evaluate_ranking(true[:, rest], scores[:, rest]))
+
+
+def test_what_is_predicted_for_an_unknown_label_does_not_matter() -> None:
+    rng = np.random.default_rng(3)
+    true, pred = rng.integers(0, 2, (2, 20, 4))
+    scores = rng.normal(size=(20, 4))
+    unknown = rng.random(true.shape) < 0.4
+    hidden = np.where(unknown, np.nan, true)
+    assert evaluate(hidden, pred) == evaluate(hidden, np.where(unknown, 1 - pred, pred))
+    assert evaluate_ranking(hidden, scores) == evaluate_ranking(hidden, np.where(unknown, 99.0 - scores, scores))
+    assert metrics.hamming_loss(hidden, pred) == pytest.approx((true != pred)[~unknown].mean())
+
+
+def test_some_label_has_to_be_known() -> None:
+    with pytest.raises(ValueError, match="Y_true has no label that is known"):
+        evaluate([[np.nan, np.nan]], [[0, 1]])
+    with pytest.raises(ValueError, match="Y_true has no label that is known, in examples of any weight"):
+        evaluate([[np.nan], [1]], [[0], [1]], sample_weight=[1, 0])
+
+
+# --- Rankings ---------------------------------------------------------------------------------------------------------
+
+RANKING_ORACLES = {
+    "average_precision": oracle.label_ranking_average_precision_score,
+    "coverage_error": oracle.coverage_error,
+    "ranking_loss": oracle.label_ranking_loss,
+}
+
+
+@settings(deadline=None)  # the oracle takes its time on a busy machine
+@given(data=labels_and_weights(), draw=st.data())
+def test_rankings_agree_with_scikit_learn(data: tuple[np.ndarray, np.ndarray, np.ndarray], draw: st.DataObject) -> None:
+    true, _, weight = data
+    scores = draw.draw(arrays(np.float64, true.shape, elements=st.sampled_from([-1.5, 0.0, 0.25, 1.0, 3.0])))
+    for w in (None, weight):
+        values = evaluate_ranking(true, scores, sample_weight=w)
+        for name, function in RANKING_ORACLES.items():
+            assert values[name] == pytest.approx(function(true, scores, sample_weight=w), abs=1e-12)
+        if 0 < true.sum() < true.size:
+            expected = oracle.roc_auc_score(true, scores, average="micro", sample_weight=w)
+            assert values["micro_auc"] == pytest.approx(expected, abs=1e-12)
+        mixed = [k for k in range(true.shape[1]) if 0 < true[:, k].sum() < len(true)]
+        if mixed:
+            areas = [oracle.roc_auc_score(true[:, k], scores[:, k], sample_weight=w) for k in mixed]
+            assert values["macro_auc"] == pytest.approx(np.mean(areas), abs=1e-12)
+
+
+def test_one_error_asks_for_the_first_label() -> None:
+    scores = [[3, 2, 1], [3, 2, 1], [3, 3, 1], [3, 2, 1]]
+    assert metrics.one_error([[1, 0, 0], [0, 1, 1], [1, 0, 0], [0, 0, 0]], scores) == 0.5  # wrong: second and third
+    assert metrics.one_error([[1, 1, 1]] * 4, scores) == 0
+
+
+def test_a_label_of_one_kind_has_no_area() -> None:
+    assert np.isnan(metrics.macro_auc([[1, 0], [1, 0]], [[0.1, 0.2], [0.3, 0.4]]))
+    assert np.isnan(metrics.micro_auc([[1], [1]], [[0.1], [0.2]]))
+    assert metrics.macro_auc([[1, 0], [1, 1]], [[0.1, 0.2], [0.3, 0.4]]) == 1
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([[0.5]], r"scores has shape \(1, 1\), but Y_true has shape \(1, 2\)"),
+        ([[0.5, np.nan]], "scores must be finite, got nan in row 0, column 1"),
+    ],
+)
+def test_bad_scores_are_refused(scores: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate_ranking([[0, 1]], scores)
+
+
+@pytest.mark.parametrize("zero_division", [0, 1])
+def test_evaluate_passes_zero_division_on(zero_division: int) -> None:
+    true, pred = np.array([[0, 0], [1, 0]]), np.array([[0, 0], [1, 0]])
+    values = evaluate(true, pred, zero_division=zero_division)
+    for name, function in RATIOS.items():
+        assert values[name] == function(true, pred, zero_division=zero_division)

@@ -235,14 +235,28 @@ def test_any_names_of_features_make_a_graph() -> None:
 # --- Labels -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("decode", ["loss", "hamming", "subset"])
-def test_labels_are_decoded_as_the_model_does(decode: str, variant: dict[str, Any]) -> None:
-    check(classifier(decode=decode, **variant).fit(X, Y), X_NEW, X_NEW)
+DECODES: list[Any] = ["loss", "hamming", "subset", "f1", "top-2", [0.2, 0.0, 1.0, 0.5]]
+
+
+@pytest.mark.parametrize("decode", DECODES, ids=str)
+def test_labels_are_decoded_as_the_model_does(decode: Any, multi: dict[str, Any]) -> None:
+    model = classifier(**multi).fit(X, Y).set_params(decode=decode)
+    for known_vectors in (True, False):
+        check(model.set_params(known_vectors=known_vectors), X_NEW, X_NEW)
+
+
+def test_probabilities_are_calibrated_as_the_model_does() -> None:
+    model = classifier(calibration="isotonic").fit(X, Y)
+    for decode in DECODES:
+        check(model.set_params(decode=decode), X_NEW, X_NEW)
+    for classes in (["a", "b"], ["a", "b", "c"]):
+        y = np.array(classes)[np.clip(np.round(X[:, 0] + 1), 0, len(classes) - 1).astype(int)]
+        check(classifier(calibration="isotonic").fit(X, y), X_NEW, X_NEW)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e3, 1e6, 1e300])
-@pytest.mark.parametrize("decode", ["loss", "hamming", "subset"])
-def test_labels_are_right_for_scores_of_any_size(decode: str, size: float) -> None:
+@pytest.mark.parametrize("decode", ["loss", "hamming", "subset", "f1", "top-2", 0.9])
+def test_labels_are_right_for_scores_of_any_size(decode: Any, size: float) -> None:
     rules = make_rules(2)
     content = rules.to_dict()
     content["head_scores"] = [score * size * 10.0 ** -(t % 4) for t, score in enumerate(content["head_scores"])]
@@ -295,6 +309,7 @@ def test_a_regressor_has_scores_only() -> None:
         np.testing.assert_allclose(results["scores"].reshape(N, -1), model.predict(X_NEW).reshape(N, -1), rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:the ONNX graph has no")
 def test_what_depends_on_a_loss_of_the_users_own_is_left_out() -> None:
     squared = {
         "name": "squared",

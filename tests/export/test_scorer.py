@@ -219,14 +219,25 @@ def test_an_example_that_does_not_fit_is_refused() -> None:
 # --- Predictions ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("decode", ["loss", "hamming", "subset"])
-def test_labels_are_decoded_as_the_model_does(decode: str, variant: dict[str, Any]) -> None:
-    check(classifier(decode=decode, **variant).fit(X, Y), X_NEW)
+DECODES: list[Any] = ["loss", "hamming", "subset", "f1", "top-2", [0.2, 0.0, 1.0, 0.5]]
+
+
+@pytest.mark.parametrize("decode", DECODES, ids=str)
+def test_labels_are_decoded_as_the_model_does(decode: Any, multi: dict[str, Any]) -> None:
+    model = classifier(**multi).fit(X, Y).set_params(decode=decode)
+    for known_vectors in (True, False):
+        check(model.set_params(known_vectors=known_vectors), X_NEW)
+
+
+def test_labels_are_those_of_calibrated_probabilities() -> None:
+    model = classifier(calibration="isotonic").fit(X, Y)
+    for decode in DECODES:
+        check(model.set_params(decode=decode), X_NEW)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e3, 1e6, 1e300])
-@pytest.mark.parametrize("decode", ["loss", "hamming", "subset"])
-def test_labels_are_right_for_scores_of_any_size(decode: str, size: float) -> None:
+@pytest.mark.parametrize("decode", ["loss", "hamming", "subset", "f1", "top-2", 0.9])
+def test_labels_are_right_for_scores_of_any_size(decode: Any, size: float) -> None:
     content = make_rules(2).to_dict()
     content["head_scores"] = [score * size * 10.0 ** -(t % 4) for t, score in enumerate(content["head_scores"])]
     check(with_rules(RuleEnsemble.from_dict(content), decode=decode), X_NEW)
@@ -272,7 +283,10 @@ def test_a_regressor_predicts_numbers() -> None:
 def test_there_is_no_prediction_that_would_take_a_loss_of_the_users_own() -> None:
     own = Loss("own", example_wise_logistic.shape, example_wise_logistic.value, example_wise_logistic.derivatives)
     model = classifier(loss=own).fit(X, Y)
-    scorer = load(model)
+    with pytest.warns(
+        UserWarning, match="the Python file has no function predict: labels depend on functions of the loss"
+    ):
+        scorer = load(model)
     assert "predict" not in scorer
     assert list(scorer["scores"](X[0]).values()) == model.decision_function(X[:1])[0].tolist()
     check(classifier(loss=own, decode="subset").fit(X, Y), X_NEW)

@@ -7,6 +7,8 @@ cover the example, and a product with the matrix of their heads follows. All num
 """
 
 import json
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,8 +17,10 @@ from numpy.typing import NDArray
 import pyboomer
 from pyboomer.arrays import Array
 from pyboomer.losses import example_wise_logistic
+from pyboomer.losses.squared import CLOSEST, example_wise_squared_hinge
+from pyboomer.predicting.calibration import Curve
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import CERTAIN
+from pyboomer.predicting.decoding import CERTAIN, find_cuts
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import EQUAL as FIRST_NOMINAL
 from pyboomer.rules.precision import TIE
@@ -34,7 +38,6 @@ ML = "ai.onnx.ml"
 OPSETS = {"": 21, ML: 5}  # the first with TreeEnsemble; ONNX Runtime can run them since version 1.21
 IR_VERSION = 10  # that of these opsets: a newer one would lock out runtimes that know all the operators
 OUTPUTS = ("scores", "labels", "probabilities")
-RULES = ("numbers", "class", "sign", "loss", "subset", "hamming")  # of `Decision`, that a graph can follow
 INNER = "pyboomer/"  # begins the names of all other values in a graph
 AT_MOST, EQUAL = 0, 4  # codes of the comparisons that the nodes of a TreeEnsemble make
 LARGEST = float(np.finfo(np.float64).max / 2)  # scores are clipped here, so that their differences are finite
@@ -58,19 +61,27 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
 
     Its outputs are "scores", double, of shape (N, K); "labels", int64, of shape (N, K), or the classes, of shape (N,),
     if y was one column; and "probabilities", double, as by `predict_proba`. A regressor has scores only. What depends
-    on functions of a user's own loss is left out.
+    on functions of a user's own loss is left out, with a warning.
     """
     rules, decision = model.rules_, model._find_decision()
-    rule = decision.translate(RULES, (example_wise_logistic,))
     text = set(rules.schema.with_text)
     nodes = Nodes(INNER, [])
     inputs, table = _add_inputs(nodes, rules, text)
     scores = _add_scores(nodes, rules, text, table)
     outputs = [_add_output(nodes, "scores", scores, TensorProto.DOUBLE, ["N", len(rules.label_names)])]
-    if rule not in ("numbers", "unknown"):
-        outputs.append(_add_labels(nodes, decision, rule, scores))
-    if rule != "numbers" and decision.plain_odds:
-        outputs.append(_add_probabilities(nodes, decision, scores, len(rules.label_names)))
+    if decision.rule != "numbers":
+        log_odds = "" if decision.odds == "own" else _add_log_odds(nodes, decision, scores)
+        if "labels" not in decision.out_of_reach:
+            outputs.append(_add_labels(nodes, decision, scores, log_odds, len(rules.label_names)))
+        if "probabilities" not in decision.out_of_reach:
+            outputs.append(_add_probabilities(nodes, decision, log_odds or scores, len(rules.label_names)))
+    if decision.out_of_reach:
+        warnings.warn(
+            f"the ONNX graph has no {' and no '.join(decision.out_of_reach)}: they depend on functions of the loss "
+            f"{decision.loss.name!r}, which are your own code",
+            UserWarning,
+            stacklevel=3,
+        )
     graph = helper.make_graph(nodes.nodes, "pyboomer", inputs, outputs)
     result = helper.make_model(
         graph,
@@ -83,7 +94,7 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
     facts: dict[str, Any] = {
         "pyboomer": pyboomer.__version__,
         "loss": decision.loss.name,
-        "decoding": "scores" if rule == "numbers" else rule,
+        "decoding": "scores" if decision.rule == "numbers" else decision.rule,
         "feature_names": rules.feature_names,
         "label_names": rules.label_names,
         "categories": {rules.feature_names[f]: values for f, values in rules.categories.items()},
@@ -263,17 +274,67 @@ def _list_splits(rules: RuleEnsemble, text: set[int]) -> Array:
 # --- Labels and probabilities -----------------------------------------------------------------------------------------
 
 
-def _add_labels(nodes: Nodes, decision: Decision, rule: str, scores: str) -> ValueInfoProto:
+def _add_log_odds(nodes: Nodes, decision: Decision, scores: str) -> str:
+    """What scores mean as probabilities of labels: by the loss, and by calibration."""
+    log_odds = scores
+    if decision.odds == "means":  # of labels that are -1 and +1
+        mean, one = _clip(nodes, scores, CLOSEST), _add_constant(nodes, 1.0)
+        log_odds = _add(nodes, "Log", _add(nodes, "Div", _add(nodes, "Add", one, mean), _add(nodes, "Sub", one, mean)))
+    if decision.calibration is not None:
+        p = _interpolate(nodes, decision.calibration.labels, _clip(nodes, log_odds, LARGEST))
+        log_odds = _add(nodes, "Log", _add(nodes, "Div", p, _add(nodes, "Sub", _add_constant(nodes, 1.0), p)))
+    return log_odds
+
+
+def _interpolate(nodes: Nodes, curves: Sequence[Curve], values: str) -> str:
+    """Apply a curve to each column, or one curve to all.
+
+    The points of each curve stand in a row of a table, behind a place for what lies before the first. A bisection, in
+    as many steps as it takes for the longest curve, finds the place of the last point that is not beyond a value.
+    """
+    size = 2 ** max(len(curve.x) for curve in curves).bit_length()
+    limits, start, height, slope = np.full((len(curves), size), np.inf), *np.zeros((3, len(curves), size))
+    for c, curve in enumerate(curves):
+        x, y, places = np.array(curve.x), np.array(curve.y), slice(1, 1 + len(curve.x))
+        limits[c, places] = start[c, places] = x
+        height[c, places], height[c, 0] = y, y[0]
+        gaps = np.where(np.diff(x) > 0, np.diff(x), np.inf)  # between equal points lies no value
+        slope[c, 1 : len(x)] = np.diff(y) / gaps
+    place = _add_constant(nodes, np.arange(len(curves)) * size)
+    points = _add_constant(nodes, limits.ravel())
+    step = size // 2
+    while step:
+        ahead = _add(nodes, "Add", place, _add_integer(nodes, step))
+        reached = _add(nodes, "LessOrEqual", _add(nodes, "Gather", points, ahead), values)
+        place, step = _add(nodes, "Where", reached, ahead, place), step // 2
+    begin, base, rise = (_add(nodes, "Gather", _add_constant(nodes, t.ravel()), place) for t in (start, height, slope))
+    return _add(nodes, "Add", _add(nodes, "Mul", rise, _add(nodes, "Sub", values, begin)), base)
+
+
+def _add_labels(nodes: Nodes, decision: Decision, scores: str, log_odds: str, n_labels: int) -> ValueInfoProto:
     if decision.classes is not None:
         return _add_classes(nodes, decision.classes, scores)
-    if rule == "sign":
-        relevant = _add(nodes, "Greater", scores, _add_constant(nodes, 0.0))  # Eq. 18
-    else:
-        decode = {"loss": _decode_by_loss, "subset": _decode_by_probability, "hamming": _decode_by_marginals}[rule]
-        vectors = _add(nodes, "Cast", _add_constant(nodes, decision.vectors), to=TensorProto.DOUBLE)
-        relevant = decode(nodes, scores, vectors)
-    labels = _add(nodes, "Cast", relevant, to=TensorProto.INT64)
-    return _add_output(nodes, "labels", labels, TensorProto.INT64, ["N", decision.vectors.shape[1]])
+    labels = _add(nodes, "Cast", _decode(nodes, decision, scores, log_odds, n_labels), to=TensorProto.INT64)
+    return _add_output(nodes, "labels", labels, TensorProto.INT64, ["N", n_labels])
+
+
+def _decode(nodes: Nodes, decision: Decision, scores: str, log_odds: str, n_labels: int) -> str:
+    if decision.rule == "sign" or (decision.rule == "odds" and decision.calibration is None):
+        return _add(nodes, "Greater", scores, _add_constant(nodes, 0.0))  # Eq. 18; log-odds have the same sign
+    if decision.rule == "odds":
+        return _add(nodes, "Greater", log_odds, _add_constant(nodes, 0.0))
+    if decision.thresholds is not None:
+        return _add(nodes, "Greater", log_odds, _add_constant(nodes, find_cuts(decision.thresholds)))
+    if decision.rule == "rank":
+        return _decode_by_rank(nodes, log_odds, min(decision.count, n_labels))
+    if decision.rule == "f1":
+        return _decode_by_f1(nodes, decision, log_odds, n_labels)
+    vectors = _add(nodes, "Cast", _add_constant(nodes, decision.vectors), to=TensorProto.DOUBLE)
+    if decision.rule == "loss" and decision.loss == example_wise_logistic:
+        return _decode_by_loss(nodes, scores, vectors)
+    if decision.rule == "loss":
+        return _decode_by_squares(nodes, scores, vectors, hinge=decision.loss == example_wise_squared_hinge)
+    return {"subset": _decode_by_probability, "hamming": _decode_by_marginals}[decision.rule](nodes, log_odds, vectors)
 
 
 def _add_classes(nodes: Nodes, classes: NDArray[Any], scores: str) -> ValueInfoProto:
@@ -291,15 +352,15 @@ def _add_classes(nodes: Nodes, classes: NDArray[Any], scores: str) -> ValueInfoP
     return _add_output(nodes, "labels", chosen, numpy_helper.from_array(classes).data_type, ["N"])
 
 
-def _add_probabilities(nodes: Nodes, decision: Decision, scores: str, n_labels: int) -> ValueInfoProto:
+def _add_probabilities(nodes: Nodes, decision: Decision, log_odds: str, n_labels: int) -> ValueInfoProto:
     if decision.classes is None:
-        probabilities = _add(nodes, "Sigmoid", scores)
+        probabilities = _add(nodes, "Sigmoid", log_odds)
     elif len(decision.classes) == 2 and not decision.is_settled:
         n_labels = 2
-        against, for_it = _add(nodes, "Sigmoid", _add(nodes, "Neg", scores)), _add(nodes, "Sigmoid", scores)
+        against, for_it = _add(nodes, "Sigmoid", _add(nodes, "Neg", log_odds)), _add(nodes, "Sigmoid", log_odds)
         probabilities = _add(nodes, "Concat", against, for_it, axis=1)
     else:  # a single class has probability 1
-        probabilities = _add(nodes, "Softmax", _clip(nodes, scores, CERTAIN), axis=1)
+        probabilities = _add(nodes, "Softmax", _clip(nodes, log_odds, CERTAIN), axis=1)
     return _add_output(nodes, "probabilities", probabilities, TensorProto.DOUBLE, ["N", n_labels])
 
 
@@ -313,16 +374,117 @@ def _decode_by_loss(nodes: Nodes, scores: str, vectors: str) -> str:
     return _choose_vectors(nodes, is_best, vectors)
 
 
-def _decode_by_probability(nodes: Nodes, scores: str, vectors: str) -> str:
+def _decode_by_squares(nodes: Nodes, scores: str, vectors: str, hinge: bool) -> str:
+    """The known label vector of least root of the sum of squared residuals; of equals, the first."""
+    one = _add_constant(nodes, 1.0)
+    squares = []
+    for operator, chosen in ("Sub", vectors), ("Add", _add(nodes, "Sub", one, vectors)):
+        residuals = _add(nodes, operator, one, scores)  # of labels that are relevant, then of the others
+        residuals = _add(nodes, "Relu", residuals) if hinge else residuals
+        squared = _add(nodes, "Mul", residuals, residuals)
+        squares.append(_add(nodes, "MatMul", squared, _add(nodes, "Transpose", chosen)))
+    losses = _add(nodes, "Sqrt", _add(nodes, "Add", *squares))
+    smallest = _reduce(nodes, "ReduceMin", losses)
+    slack = _add(nodes, "Mul", _add(nodes, "Min", smallest, one), _add_constant(nodes, TIE))
+    is_best = _add(nodes, "LessOrEqual", losses, _add(nodes, "Add", smallest, slack))
+    return _choose_vectors(nodes, _add(nodes, "Cast", is_best, to=TensorProto.INT32), vectors)
+
+
+def _decode_by_probability(nodes: Nodes, log_odds: str, vectors: str) -> str:
     """The most probable known label vector; of equals, the first."""
-    return _choose_vectors(nodes, _sum_log_odds(nodes, scores, vectors), vectors)
+    return _choose_vectors(nodes, _sum_log_odds(nodes, log_odds, vectors), vectors)
 
 
-def _decode_by_marginals(nodes: Nodes, scores: str, vectors: str) -> str:
+def _decode_by_marginals(nodes: Nodes, log_odds: str, vectors: str) -> str:
     """The labels more probable than not: the mean of what the known label vectors and each label alone say."""
-    joint = _add(nodes, "Softmax", _sum_log_odds(nodes, scores, vectors), axis=1)
-    both = _add(nodes, "Add", _add(nodes, "MatMul", joint, vectors), _add(nodes, "Sigmoid", scores))
+    joint = _add(nodes, "Softmax", _sum_log_odds(nodes, log_odds, vectors), axis=1)
+    both = _add(nodes, "Add", _add(nodes, "MatMul", joint, vectors), _add(nodes, "Sigmoid", log_odds))
     return _add(nodes, "Greater", both, _add_constant(nodes, 1.0))
+
+
+def _decode_by_rank(nodes: Nodes, log_odds: str, count: int) -> str:
+    """The labels of the largest log-odds, so many; of equals, the first."""
+    _, best = _sort(nodes, log_odds, count)
+    none = _add(nodes, "Sub", log_odds, log_odds)
+    ones = _add(nodes, "Expand", _add_constant(nodes, 1.0), _add(nodes, "Shape", best))
+    return _add(nodes, "ScatterElements", none, best, ones, axis=1)
+
+
+def _sort(nodes: Nodes, values: str, count: int) -> tuple[str, str]:
+    """The largest values of the last axis, descending, and where they stand; of equals, the first."""
+    names = [f"{nodes.prefix}{name}_{len(nodes.nodes)}" for name in ("Largest", "Places")]
+    nodes.nodes.append(helper.make_node("TopK", [values, _add_integer(nodes, count)], names, names[0], axis=-1))
+    return names[0], names[1]
+
+
+def _decode_by_f1(nodes: Nodes, decision: Decision, log_odds: str, n_labels: int) -> str:
+    """The label vector of largest expected F-measure; see `decoding.decode_by_f1`, the names of which are used here."""
+    if len(decision.vectors):
+        sizes, shares, empty = _count_known(nodes, decision, log_odds)
+    else:
+        sizes, shares, empty = _count_independent(nodes, _clip(nodes, log_odds, CERTAIN), n_labels)
+    lengths = np.arange(1, n_labels + 1)
+    gains = _add_constant(nodes, 2.0 / (lengths[:, None] + sizes))  # (lengths, sizes)
+    w = _add(nodes, "MatMul", gains, shares)  # (N, lengths, K)
+    largest, order = _sort(nodes, w, n_labels)
+    sums = _add(nodes, "CumSum", largest, _add_constant(nodes, np.int64(2)))
+    own = _add(nodes, "Mul", sums, _add_constant(nodes, np.eye(n_labels)))  # of each length its own number of labels
+    expected = _add(nodes, "ReduceSum", own, _add_integer(nodes, 2), keepdims=0)
+    best = _add(nodes, "ArgMax", expected, axis=1, keepdims=1)  # the length, less one
+    order = _add(nodes, "GatherND", order, best, batch_dims=1)
+    ranks = _add(nodes, "Expand", _add_constant(nodes, lengths - 1), _add(nodes, "Shape", order))
+    rank = _add(nodes, "ScatterElements", order, order, ranks, axis=1)
+    chosen = _add(nodes, "LessOrEqual", rank, best)
+    worthwhile = _add(nodes, "Greater", _reduce(nodes, "ReduceMax", expected), empty)
+    return _add(nodes, "And", chosen, worthwhile)
+
+
+def _count_known(nodes: Nodes, decision: Decision, log_odds: str) -> tuple[NDArray[np.int64], str, str]:
+    """The sizes of the known label vectors, P(y_k = 1, |y| = s), shape (N, sizes, K), and P(y is empty), (N, 1)."""
+    vectors = _add(nodes, "Cast", _add_constant(nodes, decision.vectors), to=TensorProto.DOUBLE)
+    joint = _add(nodes, "Softmax", _sum_log_odds(nodes, log_odds, vectors), axis=1)
+    if decision.calibration is not None and decision.calibration.joint is not None:
+        joint = _interpolate(nodes, [decision.calibration.joint], joint)
+        joint = _add(nodes, "Div", joint, _reduce(nodes, "ReduceSum", joint))
+    length = decision.vectors.sum(axis=1)
+    sizes = np.unique(length)
+    shares = []
+    for size in sizes:  # where that is 0, the products are 0 as well
+        of_size = _add_constant(nodes, np.flatnonzero(length == size))
+        known = _add(nodes, "Gather", vectors, of_size)
+        share = _add(nodes, "MatMul", _add(nodes, "Gather", joint, of_size, axis=1), known)
+        shares.append(_add(nodes, "Unsqueeze", share, _add_integer(nodes, 1)))
+    is_empty = _add_constant(nodes, (length == 0).astype(np.float64)[:, None])
+    return sizes, _add(nodes, "Concat", *shares, axis=1), _add(nodes, "MatMul", joint, is_empty)
+
+
+def _count_independent(nodes: Nodes, log_odds: str, n_labels: int) -> tuple[NDArray[np.int64], str, str]:
+    """The same for independent labels: for each label, one after another is counted of the others."""
+    p = _add(nodes, "Sigmoid", log_odds)
+    one = _add_constant(nodes, 1.0)
+    columns = _add(nodes, "Unsqueeze", _add(nodes, "Transpose", p), _add_constant(nodes, np.array([2, 3])))
+    is_other = _add_constant(nodes, 1 - np.eye(n_labels)[:, None, :])  # for each label: which it is not, (K, 1, K)
+    first = np.zeros((1, n_labels, 1))
+    first[0, 0] = 1.0
+    none = _add(nodes, "Unsqueeze", _add(nodes, "Sub", p, p), _add_integer(nodes, 1))
+    counts = _add(nodes, "Add", none, _add_constant(nodes, first))  # (N, counts, K): of no label there is none
+
+    inner = Nodes(f"{INNER}count/", [])
+    before, column, others = (f"{inner.prefix}{name}" for name in ("before", "column", "others"))
+    q = _add(inner, "Mul", column, others)
+    missed = _add(inner, "Mul", before, _add(inner, "Sub", _add_constant(inner, 1.0), q))
+    ends = _add_integer(inner, 0), _add_integer(inner, -1), _add_integer(inner, 1)
+    shorter = _add(inner, "Slice", before, *ends)
+    shifted = _add(inner, "Pad", shorter, _add_constant(inner, np.array([0, 1, 0, 0, 0, 0])))
+    after = _add(inner, "Add", missed, _add(inner, "Mul", shifted, q))
+    kinds = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in (before, column, others)]
+    output = helper.make_tensor_value_info(after, TensorProto.DOUBLE, None)
+    body = helper.make_graph(inner.nodes, inner.prefix, kinds, [output])
+    counts = _add(nodes, "Scan", counts, columns, is_other, body=body, num_scan_inputs=2)
+
+    shares = _add(nodes, "Mul", counts, _add(nodes, "Unsqueeze", p, _add_integer(nodes, 1)))
+    empty = _add(nodes, "ReduceProd", _add(nodes, "Sub", one, p), _add_integer(nodes, 1), keepdims=1)
+    return np.arange(1, n_labels + 1), shares, empty
 
 
 def _choose_vectors(nodes: Nodes, ratings: str, vectors: str) -> str:

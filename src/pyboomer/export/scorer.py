@@ -5,14 +5,19 @@ model, since it adds the same numbers in the same order. Names and categories ma
 only as `repr` writes them, which leaves no way out of a string or a comment.
 """
 
+import warnings
 from collections.abc import Iterable, Iterator
 from math import e
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import pyboomer
 from pyboomer.losses import example_wise_logistic
+from pyboomer.losses.squared import CLOSEST, example_wise_squared_hinge
+from pyboomer.predicting.calibration import Curve
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import CERTAIN
+from pyboomer.predicting.decoding import CERTAIN, find_cuts
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.precision import TIE
 from pyboomer.rules.rule import Condition, Rule
@@ -20,28 +25,33 @@ from pyboomer.rules.rule import Condition, Rule
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
-RULES = ("numbers", "class", "sign", "loss", "subset", "hamming")  # of `Decision`, that a file can follow
-
 
 def write_scorer(model: "RuleEstimator") -> str:
     """Write a fitted model as the text of a Python file.
 
-    The file has the functions `scores` and `predict`, which take one example. There is no `predict` if it needed a
-    loss that is the user's own code.
+    The file has the functions `scores` and `predict`, which take one example. There is no `predict`, and a warning
+    says so, if it needed a loss that is the user's own code.
     """
     rules, decision = model.rules_, model._find_decision()
-    rule = decision.translate(RULES, (example_wise_logistic,))
+    able = "labels" not in decision.out_of_reach
+    if not able:
+        warnings.warn(
+            f"the Python file has no function predict: labels depend on functions of the loss {decision.loss.name!r}, "
+            "which are your own code",
+            UserWarning,
+            stacklevel=3,
+        )
     for what, names in ("features", rules.feature_names), ("labels", rules.label_names):
         if len(set(names)) < len(names):
             raise ValueError(f"{what} must have distinct names, got {max(names, key=names.count)!r} twice")
     categories = [f"    {rules.feature_names[f]!r}: {values!r}," for f, values in rules.categories.items()]
     return _join(
-        _write_header(rules, rule),
+        _write_header(rules, decision.rule if able else "unknown"),
         _write_tuple("FEATURES", map(repr, rules.feature_names)),
         "\n".join(["CATEGORIES = {", *categories, "}"]),
         _write_tuple("LABELS", map(repr, rules.label_names)),
         SCORES,
-        _write_predict(model, decision, rule),
+        _write_predict(model, decision) if able else "",
         _write_rules(rules),
     )
 
@@ -107,23 +117,68 @@ def _write_condition(condition: Condition) -> str:
     return f"x[{condition.name!r}] {condition.operator} {condition.value!r}"
 
 
-def _write_predict(model: "RuleEstimator", decision: Decision, rule: str) -> str:
-    if rule == "unknown":
-        return ""
-    if rule == "numbers":
+def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
+    if decision.rule == "numbers":
         return PREDICT_NUMBER if model._form.flat else PREDICT_NUMBERS
-    if rule == "sign":
-        return PREDICT_SIGN
     if decision.classes is not None:
         classes = _write_tuple("CLASSES", map(repr, decision.classes.tolist()))
         return _join(classes, PREDICT_CLASS if len(decision.classes) > 2 else PREDICT_TWO_CLASSES)
-    vectors = _write_tuple("VECTORS", (repr("".join(map(str, v))) for v in decision.vectors.tolist()))
+    if decision.rule == "sign" or (decision.rule == "odds" and decision.calibration is None):
+        return PREDICT_SIGN  # log-odds have the sign of the score
+    n_labels = len(model.rules_.label_names)
+    if decision.rule == "loss":
+        return _join(_write_vectors(decision), *_write_least_loss(decision))
+    odds = _write_log_odds(decision)
+    if decision.rule in ("odds", "thresholds"):
+        cuts = np.broadcast_to(0.0 if decision.thresholds is None else find_cuts(decision.thresholds), n_labels)
+        return _join(*odds, _write_tuple("CUTS", map(_write_float, cuts.tolist())), PREDICT_CUTS)
+    if decision.rule == "rank":
+        return _join(*odds, f"COUNT = {decision.count}", PREDICT_RANK)
+    if len(decision.vectors) == 0:
+        return _join(f"E = {e!r}\nCERTAIN = {CERTAIN!r}", *odds, COUNT_INDEPENDENT, PREDICT_F1)
+    curve = None if decision.calibration is None else decision.calibration.joint
+    joint = JOINT if curve is None else _join(f"JOINT = {_write_curve(curve)}", CALIBRATED_JOINT)
     functions = {
-        "loss": (f"E = {e!r}\nTIE = {TIE!r}", PREDICT_LOSS),
-        "subset": (f"CERTAIN = {CERTAIN!r}", SUM_LOG_ODDS, PREDICT_SUBSET),
-        "hamming": (f"E = {e!r}\nCERTAIN = {CERTAIN!r}", SUM_LOG_ODDS, PREDICT_HAMMING),
+        "subset": (PREDICT_SUBSET,),
+        "hamming": (JOINT, PREDICT_HAMMING),
+        "f1": (joint, COUNT_KNOWN, PREDICT_F1),
     }
-    return _join(f"# the known label vectors, the most frequent first\n{vectors}", *functions[rule])
+    return _join(
+        _write_vectors(decision),
+        f"E = {e!r}\nCERTAIN = {CERTAIN!r}",
+        *odds,
+        SUM_LOG_ODDS,
+        *functions[decision.rule],
+    )
+
+
+def _write_vectors(decision: Decision) -> str:
+    vectors = _write_tuple("VECTORS", (repr("".join(map(str, v))) for v in decision.vectors.tolist()))
+    return f"# the known label vectors, the most frequent first\n{vectors}"
+
+
+def _write_least_loss(decision: Decision) -> tuple[str, ...]:
+    if decision.loss == example_wise_logistic:
+        return f"E = {e!r}\nTIE = {TIE!r}", PREDICT_LOSS
+    hinge = decision.loss == example_wise_squared_hinge
+    return f"TIE = {TIE!r}", PREDICT_SQUARES.replace("RESIDUAL", "max(0.0, 1 - y * f)" if hinge else "1 - y * f")
+
+
+def _write_log_odds(decision: Decision) -> tuple[str, ...]:
+    """How scores become log-odds."""
+    plain = LOG_ODDS if decision.odds == "scores" else LOG_ODDS_OF_MEANS.replace("CLOSEST", repr(CLOSEST))
+    if decision.calibration is None:
+        return (plain,) if decision.odds == "scores" else (LOG, plain)
+    curves = _write_tuple("CURVES", map(_write_curve, decision.calibration.labels))
+    return LOG, plain.replace("def log_odds", "def raw_log_odds"), curves, CALIBRATED_LOG_ODDS
+
+
+def _write_curve(curve: Curve) -> str:
+    return repr((curve.x, curve.y))
+
+
+def _write_float(value: float) -> str:
+    return 'float("inf")' if value == float("inf") else repr(value)
 
 
 # --- What is the same for all models ----------------------------------------------------------------------------------
@@ -239,29 +294,165 @@ def predict(example):
     return {label: int(y) for label, y in zip(LABELS, best)}
 '''
 
+PREDICT_SQUARES = '''
+def predict(example):
+    """The known label vector of least loss: the root of the sum of squared residuals, y being +1 or -1."""
+    total = scores(example).values()
+    losses = [sum(square(f, y) for f, y in zip(total, vector)) ** 0.5 for vector in VECTORS]
+    limit = min(losses) + TIE * min(1.0, *losses)
+    best = next(vector for vector, loss in zip(VECTORS, losses) if loss <= limit)
+    return {label: int(y) for label, y in zip(LABELS, best)}
+
+
+def square(f, relevant):
+    """The squared residual of a label."""
+    y = 1 if relevant == "1" else -1
+    residual = RESIDUAL
+    return residual * residual
+'''
+
+LOG = '''
+def log(x):
+    """The natural logarithm, by Halley's method."""
+    result = 0.0
+    for _ in range(500):
+        power = 2.718281828459045 ** result
+        step = 2 * (x - power) / (x + power)
+        result += step
+        if abs(step) < 1e-6:
+            break
+    return result
+'''
+
+LOG_ODDS = '''
+def log_odds(example):
+    """The scores of the labels are their log-odds."""
+    return list(scores(example).values())
+'''
+
+LOG_ODDS_OF_MEANS = '''
+def log_odds(example):
+    """The log-odds of the labels: scores are expectations of labels that are -1 or +1."""
+    means = [max(-CLOSEST, min(CLOSEST, score)) for score in scores(example).values()]
+    return [log((1 + mean) / (1 - mean)) for mean in means]
+'''
+
+CALIBRATED_LOG_ODDS = '''
+def log_odds(example):
+    """The log-odds of the labels: each has a curve from what the scores say to its probability."""
+    calibrated = [follow(curve, value) for curve, value in zip(CURVES, raw_log_odds(example))]
+    return [log(p / (1 - p)) for p in calibrated]
+
+
+def follow(curve, value):
+    """The height of a curve, which is a line through points, and level beyond the first and the last."""
+    x, y = curve
+    after = sum(point <= value for point in x)
+    if after in (0, len(x)):
+        return y[0] if after == 0 else y[-1]
+    slope = (y[after] - y[after - 1]) / (x[after] - x[after - 1])
+    return slope * (value - x[after - 1]) + y[after - 1]
+'''
+
+PREDICT_CUTS = '''
+def predict(example):
+    """1 for each label whose log-odds are above its cut, else 0."""
+    return {label: int(value > cut) for label, value, cut in zip(LABELS, log_odds(example), CUTS)}
+'''
+
+PREDICT_RANK = '''
+def predict(example):
+    """1 for the most probable labels, COUNT of them; of equals, the first."""
+    values = log_odds(example)
+    best = sorted(range(len(LABELS)), key=lambda k: -values[k])[:COUNT]
+    return {label: int(k in best) for k, label in enumerate(LABELS)}
+'''
+
 SUM_LOG_ODDS = '''
 def sum_log_odds(example):
-    """For each known label vector the sum of the scores of its relevant labels, the log of a share of probability."""
-    total = [max(-CERTAIN, min(CERTAIN, score)) for score in scores(example).values()]
-    return [sum(score for score, y in zip(total, vector) if y == "1") for vector in VECTORS]
+    """For each known label vector the sum of the log-odds of its labels, the log of a share of probability."""
+    total = [max(-CERTAIN, min(CERTAIN, value)) for value in log_odds(example)]
+    return [sum(value for value, y in zip(total, vector) if y == "1") for vector in VECTORS]
 '''
 
 PREDICT_SUBSET = '''
 def predict(example):
     """The most probable known label vector; of equals, the first."""
-    log_odds = sum_log_odds(example)
-    best = VECTORS[log_odds.index(max(log_odds))]
+    sums = sum_log_odds(example)
+    best = VECTORS[sums.index(max(sums))]
     return {label: int(y) for label, y in zip(LABELS, best)}
+'''
+
+JOINT = '''
+def joint(example):
+    """The probability of each known label vector."""
+    sums = sum_log_odds(example)
+    largest = max(sums)
+    weights = [E ** (value - largest) for value in sums]
+    total = sum(weights)
+    return [weight / total for weight in weights]
+'''
+
+CALIBRATED_JOINT = '''
+def joint(example):
+    """The probability of each known label vector, by a curve of its own."""
+    sums = sum_log_odds(example)
+    largest = max(sums)
+    weights = [E ** (value - largest) for value in sums]
+    total = sum(weights)
+    scaled = [follow(JOINT, weight / total) for weight in weights]
+    total = sum(scaled)
+    return [share / total for share in scaled]
 '''
 
 PREDICT_HAMMING = '''
 def predict(example):
     """1 for each label more probable than not: the mean of what the known label vectors and the label alone say."""
-    log_odds = sum_log_odds(example)
-    largest = max(log_odds)
-    weights = [E ** (value - largest) for value in log_odds]
-    total = sum(weights)
-    together = [sum(w for w, vector in zip(weights, VECTORS) if vector[k] == "1") / total for k in range(len(LABELS))]
-    alone = [1 / (1 + E ** -max(-700, min(700, score))) for score in scores(example).values()]
+    shares = joint(example)
+    together = [sum(p for p, vector in zip(shares, VECTORS) if vector[k] == "1") for k in range(len(LABELS))]
+    alone = [1 / (1 + E ** -max(-700, min(700, value))) for value in log_odds(example)]
     return {label: int((p + q) / 2 > 0.5) for label, p, q in zip(LABELS, together, alone)}
+'''
+
+COUNT_KNOWN = '''
+def count(example):
+    """For each size of a label vector the probabilities of its labels, given together with that size."""
+    shares, empty = {}, 0.0
+    for p, vector in zip(joint(example), VECTORS):
+        if "1" not in vector:
+            empty += p
+        share = shares.setdefault(vector.count("1"), [0.0] * len(LABELS))
+        for k, y in enumerate(vector):
+            if y == "1":
+                share[k] += p
+    return shares, empty
+'''
+
+COUNT_INDEPENDENT = '''
+def count(example):
+    """For each size of a label vector the probabilities of its labels, given together with that size."""
+    alone = [1 / (1 + E ** -max(-700, min(700, value))) for value in log_odds(example)]
+    shares, empty = {size: [] for size in range(1, len(alone) + 1)}, 1.0
+    for k, p in enumerate(alone):
+        empty *= 1 - p
+        others = [1.0] + [0.0] * (len(alone) - 1)  # how probable it is that 0, 1, ... of the others are relevant
+        for q in alone[:k] + alone[k + 1 :]:
+            others = [a * (1 - q) + b * q for a, b in zip(others, [0.0] + others)]
+        for size, share in shares.items():
+            share.append(p * others[size - 1])
+    return shares, empty
+'''
+
+PREDICT_F1 = '''
+def predict(example):
+    """The label vector of largest expected F-measure: of each length the best labels, and of these the best."""
+    shares, best = count(example)  # nothing is right if there is nothing
+    chosen = []
+    for length in range(1, len(LABELS) + 1):
+        gains = [sum(2 / (size + length) * share[k] for size, share in shares.items()) for k in range(len(LABELS))]
+        largest = sorted(range(len(LABELS)), key=lambda k: -gains[k])[:length]
+        expected = sum(gains[k] for k in largest)
+        if expected > best:
+            best, chosen = expected, largest
+    return {label: int(k in chosen) for k, label in enumerate(LABELS)}
 '''

@@ -31,6 +31,7 @@ squared_error = Loss("squared-error", "diagonal", _squared_error_value, _squared
 # are sum_k r_k^2. The example-wise ones are its root, L = sqrt(sum_k r_k^2), whose Hessian, with 1 for the labels that
 # have a residual, is diag(1) / L - r r^T / L^3.
 
+CLOSEST = 0.9999  # an expectation of labels, -1 and +1, counts as no closer to them: log-odds are finite
 NEAR = 1e-6  # a root closer to 0 than this is 0: there is nothing left to gain, and no derivative
 
 
@@ -45,7 +46,7 @@ def _hinge_residuals(Y: Array, F: Array) -> tuple[Array, Array]:
 
 def _log_odds_of_mean(F: Array) -> Array:
     """Squared losses are least in expectation at f = 2 p - 1, so p = (1 + f) / 2, whose log-odds are 2 artanh(f)."""
-    return 2 * np.arctanh(np.clip(F, -0.9999, 0.9999))
+    return 2 * np.arctanh(np.clip(F, -CLOSEST, CLOSEST))
 
 
 def _sum_squares(residuals: Residuals, Y: Array, F: Array, weight: Weight = 1.0) -> Array:

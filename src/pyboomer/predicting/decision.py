@@ -18,7 +18,6 @@ rule              prediction
 Whoever predicts, explains or exports asks the decision, and nobody else, how that is done.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pyboomer.arrays import Array, Vectors
-from pyboomer.losses import Loss
+from pyboomer.losses import BUILT_IN, Loss
+from pyboomer.losses.squared import label_wise_squared_error
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.predicting.decoding import (
     class_probabilities,
@@ -56,9 +56,30 @@ class Decision:
     count: int = 0
 
     @property
+    def odds(self) -> str:
+        """How scores become log-odds, before calibration.
+
+        "scores" are log-odds as they are; "means" are expectations of labels, -1 and +1, as for the squared losses;
+        "own" is a function of the user's.
+        """
+        if self.loss.log_odds is Loss.log_odds:
+            return "scores"
+        return "means" if self.loss.log_odds is label_wise_squared_error.log_odds else "own"
+
+    @property
     def plain_odds(self) -> bool:
         """Whether the scores are log-odds as they are, rather than by a function of the loss or by calibration."""
-        return self.loss.log_odds is Loss.log_odds and self.calibration is None
+        return self.odds == "scores" and self.calibration is None
+
+    @property
+    def out_of_reach(self) -> tuple[str, ...]:
+        """What nobody can compute who has not got the user's own code: "labels", "probabilities", or nothing."""
+        if self.rule in ("numbers", "class", "sign"):
+            labels = False
+        else:
+            labels = self.loss not in BUILT_IN.values() if self.rule == "loss" else self.odds == "own"
+        probabilities = self.odds == "own" and self.rule != "numbers" and not self.is_settled
+        return ("labels",) * labels + ("probabilities",) * probabilities
 
     @property
     def is_settled(self) -> bool:
@@ -104,19 +125,6 @@ class Decision:
             return np.ones((len(scores), 1))
         log_odds = self.log_odds(scores)
         return np.asarray(expit(log_odds)) if self.classes is None else class_probabilities(log_odds)
-
-    def translate(self, rules: Collection[str], losses: Collection[Loss]) -> str:
-        """The rule for another program, which knows these rules and losses, and takes the scores for log-odds.
-
-        "unknown" if it would not decide as the model does: only here can curves of calibration be followed, and code
-        of the user's own be run.
-        """
-        rule = "sign" if self.rule == "odds" else self.rule
-        if self.rule == "loss":
-            able = self.loss in losses
-        else:
-            able = self.rule in ("numbers", "class", "sign") or self.plain_odds
-        return rule if able and rule in rules else "unknown"
 
 
 def find_decision(

@@ -219,6 +219,18 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
 # --- Thresholds -------------------------------------------------------------------------------------------------------
 
 
+def find_cuts(thresholds: Array) -> Array:
+    """For each threshold the largest log-odds whose probability is not above it: labels beyond are relevant.
+
+    Whoever compares log-odds with these need not compute probabilities, which programs do with other last digits.
+    """
+    low, high = np.full(thresholds.shape, -800.0), np.full(thresholds.shape, 800.0)  # probabilities 0 and 1
+    while (((middle := (low + high) / 2) != low) & (middle != high)).any():
+        above = expit(middle) > thresholds
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return np.where(thresholds >= 1, np.inf, low)
+
+
 def tune_thresholds(Y: ArrayLike, probabilities: ArrayLike) -> Array:
     """For each label the threshold of its probability that gives the largest F-measure of that label.
 

@@ -66,7 +66,13 @@ def describe_decoding(model: "RuleEstimator") -> dict[str, Any]:
 
 
 def _find_rule(decision: Decision) -> str:
-    return decision.translate(KINDS, BUILT_IN.values())
+    """The rule that a page can follow, which takes scores for log-odds; "unknown" if there is none."""
+    rule = "sign" if decision.rule == "odds" else decision.rule
+    if rule == "loss":
+        able = decision.loss in BUILT_IN.values()
+    else:
+        able = decision.rule in ("numbers", "class", "sign") or decision.plain_odds
+    return rule if able and rule in KINDS else "unknown"
 
 
 def _pack_vectors(vectors: Vectors) -> dict[str, Any]:
