@@ -1,8 +1,9 @@
 """How long does a user wait before anything is learned? Import, first process (compiles), second process (does not).
 
 Every figure is of a whole fresh process: seconds on the wall, and on the processor. The compiled code is kept in a
-temporary folder, so that the first process really is a first one, and the user's own cache stays as it is. With the
-folder of another checkout, both versions take turns.
+temporary folder, so that the first process really is a first one, and the user's own cache stays as it is. Python's own
+bytecode is kept there, too, as it is where the package is installed. With the folder of another checkout, both versions
+take turns.
 """
 
 import os
@@ -55,7 +56,8 @@ class Run(NamedTuple):
 
 def run(code: str, cache: str, checkout: Path | None = None) -> Run:
     """Run code in a fresh process."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": f"{cache}/bytecode"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if checkout is not None:
         environment["PYTHONPATH"] = str(checkout.resolve() / "src")
     begin = time.perf_counter()

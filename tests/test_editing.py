@@ -229,7 +229,7 @@ DATA: dict[str, Any] = {
     "weights": (X, Y, WEIGHT),
     "weights per label": (X, Y, LABEL_WEIGHT),
     "weights and unknown labels": (X, HOLES, WEIGHT),
-    "sparse": (sp.csr_array(np.where(np.abs(X) < 0.5, 0, X)), Y),
+    "sparse": pytest.param((sp.csr_array(np.where(np.abs(X) < 0.5, 0, X)), Y), marks=pytest.mark.slow),
 }
 
 

@@ -47,7 +47,7 @@ def test_a_binned_fit_is_an_exact_fit_on_the_bin_numbers(
     np.testing.assert_allclose(binned.decision_function(X), exact.decision_function(codes), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("search", ["bound", "exact"])
+@pytest.mark.parametrize("search", ["bound", pytest.param("exact", marks=pytest.mark.slow)])
 def test_bins_serve_exact_search_too(search: str) -> None:
     X, Y = make_data(700)
     model = BoomerClassifier(max_bins=8, search=search, n_rules=10, random_state=0).fit(X, Y)

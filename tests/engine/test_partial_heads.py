@@ -42,7 +42,13 @@ dense_logistic = Loss(
 outer_logistic = Loss(
     "outer logistic", "diagonal-minus-outer", example_wise_logistic.value, example_wise_logistic.derivatives
 )
-LOSSES = [label_wise_logistic, example_wise_logistic, outer_logistic, dense_logistic, squared_error]
+LOSSES = [
+    label_wise_logistic,
+    example_wise_logistic,
+    outer_logistic,
+    pytest.param(dense_logistic, marks=pytest.mark.slow),
+    squared_error,
+]
 
 
 def label_sets(rules: RuleEnsemble) -> list[list[int]]:
@@ -104,6 +110,7 @@ def test_weights_and_unknown_labels_are_heeded(check_oracle: Check, multi: dict[
     check_oracle(X, Y, nominal=[5], **{**multi, "head": head}, **weights, n_drawn_features=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["multi", "single", 2, 0.3])
 def test_sparse_features_make_no_difference(check_oracle: Check, multi: dict[str, Any], head: Any) -> None:
     sparse = np.where(np.abs(np.nan_to_num(X)) < 1, 0.0, X)

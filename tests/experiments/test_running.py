@@ -67,6 +67,7 @@ def wait_until(condition: Any, seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_moment_goes_on_with_nothing_lost_or_repeated(tmp_path: Path) -> None:
     n_tasks = 12
     store = Store(tmp_path / "tasks")

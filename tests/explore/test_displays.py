@@ -142,7 +142,7 @@ def test_displays_draw_on_axes_of_the_user(clf: BoomerClassifier) -> None:
     assert again.figure_ is not figure
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 6, 600])
+@pytest.mark.parametrize("n_labels", [1, 2, 6, pytest.param(600, marks=pytest.mark.slow)])
 def test_maps_of_few_and_many_labels(n_labels: int) -> None:
     rng = np.random.default_rng(0)
     matrix = np.corrcoef(rng.standard_normal((n_labels, 5))) if n_labels > 1 else np.eye(1)
