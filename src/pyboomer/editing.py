@@ -22,7 +22,6 @@ from pyboomer.engine.heads import Penalty
 from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss
-from pyboomer.losses import find_loss
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
@@ -132,6 +131,8 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     probabilities is gone. A rule that covers no example has scores of zero.
     """
     examples = _read(model, X, y, sample_weight)
+    model = copy(model)
+    model._learn_form(model._form, examples)
     rules, settings = model.rules_, model._make_settings(seed=0)
     task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
     ledger = Ledger(task, settings.loss, single=False, threads=Threads())
@@ -152,9 +153,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         ledger.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=head_scores, gain=gain, coverage=coverage)
     facts = {"examples": len(examples.Y), "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
-    edited = _store(model, refitted, **facts)
-    edited._learn_form(model._form, examples)
-    return edited
+    return _store(model, refitted, **facts)
 
 
 def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
@@ -246,7 +245,7 @@ def size_curve(model: RuleEstimator, X: Any, y: Any, sample_weight: Any = None) 
 
 def _find_losses(model: RuleEstimator, rules: RuleEnsemble, examples: Examples, sizes: Sequence[int]) -> list[float]:
     """The mean loss of the first rules, at each size."""
-    validation = validate_by_loss(examples, find_loss(model.loss), model._sign(examples.Y))
+    validation = validate_by_loss(examples, model._find_loss(), model._sign(examples.Y))
     for first, last in pairwise([0, *sizes]):
         validation.add(rules[first:last])
     return [-point.score for point in validation.curve]

@@ -201,7 +201,7 @@ def fit_model(model: BoomerClassifier, examples: Input) -> BoomerClassifier:
         if hasattr(model, "rules_"):
             schema = replace(model.rules_.schema, names=examples.feature_names)
             rules = replace(model.rules_, schema=schema, label_names=examples.label_names)
-            model._set_form(replace(model._form, names=examples.label_names), model.label_vectors_)
+            model._form = replace(model._form, names=examples.label_names)
             model._store(rules, model.training_facts_)
     return model
 

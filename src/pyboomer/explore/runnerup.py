@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from pyboomer.arrays import Array
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities
+from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities, score_vectors
 
 Vector = NDArray[np.uint8]
 
@@ -43,9 +43,10 @@ def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerU
         mean = (expit(log_odds) + marginal_probabilities(log_odds, vectors))[0] / 2
         return _flip(winner, "probability", np.abs(mean - 0.5))
     if rule == "subset":
-        return _choose(vectors, -(log_odds @ vectors.T.astype(np.float64))[0], winner, "log-probability")
+        s = score_vectors(decision.terms(scores[None]), vectors, decision.bias)[0]
+        return _choose(vectors, -s, winner, "log-probability")
     if rule == "f1":
-        return _flip(winner, "expected F1", _lose_f1(decision, log_odds, winner))
+        return _flip(winner, "expected F1", _lose_f1(decision, decision.terms(scores[None]), winner))
     if rule == "rank":
         return _swap(log_odds[0], winner, decision.count, "log-odds")
     if rule == "thresholds":
@@ -81,18 +82,18 @@ def _swap(values: Array, winner: Vector, k: int, measure: str) -> RunnerUp | Non
     return RunnerUp(swapped, measure, float(values[order[k - 1]] - values[order[k]]))
 
 
-def _lose_f1(decision: Decision, log_odds: Array, winner: Vector) -> Array:
+def _lose_f1(decision: Decision, terms: Array, winner: Vector) -> Array:
     """How much of the winner's expected F-measure is lost by flipping each of its labels."""
     K, vectors = len(winner), decision.vectors
     if len(vectors) == 0:
         sizes = np.arange(1, K + 1)
-        shares, empty = count_independent(expit(log_odds))
+        shares, empty = count_independent(expit(terms))
     else:
         sizes = np.unique(vectors.sum(axis=1))
         sizes = sizes[sizes > 0]
         if len(sizes) == 0:  # only the empty vector is known: nothing else has any F-measure
             return np.ones(K)
-        shares, empty = count_known(decision.joint(log_odds, vectors), vectors, sizes)
+        shares, empty = count_known(decision.joint(terms, vectors), vectors, sizes)
 
     def expect(vector: Vector) -> float:
         length = int(vector.sum())

@@ -100,6 +100,7 @@ def _describe_labels(model: Any) -> dict[str, Any]:
             "classes": None if form.classes is None else form.classes.astype(dtype).tolist(),
         },
         "label_vectors": ["".join(map(str, vector)) for vector in model.label_vectors_.tolist()],
+        "label_vector_counts": model.label_vector_counts_.tolist(),
         "calibration": None if model.calibration_ is None else model.calibration_.to_dict(),
     }
 
@@ -274,8 +275,9 @@ def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) ->
     else:
         form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
     vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
+    counts = _read_counts(content, len(vectors), needed=find_loss(model.loss).prepare is not None)
     curves = content["calibration"]
-    model._set_form(form, vectors, None if curves is None else Calibration.from_dict(curves, len(names)))
+    model._set_form(form, vectors, counts, None if curves is None else Calibration.from_dict(curves, len(names)))
 
 
 def _check_matrix(form: LabelForm) -> None:
@@ -316,6 +318,19 @@ def _read_vectors(stored: Any, n_labels: int, least: int) -> np.ndarray[Any, np.
             raise ValueError(f"damaged model: a label vector must be {n_labels} times 0 or 1, got {vector!r:.50}")
     flat = np.frombuffer("".join(stored).encode("ascii"), dtype=np.uint8) - ord("0")
     return flat.reshape(len(stored), n_labels).astype(np.uint8)
+
+
+def _read_counts(content: dict[str, Any], n_vectors: int, needed: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How often each known label vector occurred; 0 where a file from before they were counted does not say."""
+    if "label_vector_counts" not in content and not needed:
+        return np.zeros(n_vectors)
+    stored = content.get("label_vector_counts")
+    if not isinstance(stored, list) or len(stored) != n_vectors or set(map(type, stored)) - {int, float}:
+        raise ValueError(f"damaged model: 'label_vector_counts' must be a list of {n_vectors} numbers")
+    least = 5e-324 if needed else 0
+    if not all(least <= value <= 1e300 for value in stored):
+        raise ValueError("damaged model: 'label_vector_counts' must be positive, and not too large to be added up")
+    return np.array(stored, dtype=np.float64)
 
 
 def _read_targets(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
