@@ -3,18 +3,23 @@
 import pickle
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp, softmax
 
+from pyboomer import BoomerClassifier, load_model
 from pyboomer.compiling.simd import pad
+from pyboomer.editing import refit_heads
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.losses import Loss, find_loss, joint_logistic, label_wise_logistic
 from pyboomer.losses.truth import pad_signs
 from pyboomer.losses.twins import sum_values, tell_truth, update
+from pyboomer.metrics import example_f1
+from pyboomer.predicting.decoding import add_incomplete
 
 Array = NDArray[np.float64]
 
@@ -216,3 +221,172 @@ def test_with_all_vectors_alike_the_rules_are_those_of_the_label_wise_loss(
     vectors = np.array(list(product([0, 1], repeat=4)), dtype=np.uint8)
     loss = joint_logistic().prepare(vectors, np.ones(16))  # type: ignore[misc]
     assert_same_rules(learn(X, Y, n_rules=20, loss=loss), learn(X, Y, n_rules=20, loss=label_wise_logistic))
+
+
+# --- Models -----------------------------------------------------------------------------------------------------------
+
+X, SIGNS, _ = make_data(120)
+Y = (SIGNS > 0).astype(int)
+
+
+def classifier(**parameters: Any) -> BoomerClassifier:
+    return BoomerClassifier(**{"loss": "joint-logistic", "n_rules": 30, "random_state": 1, **parameters})
+
+
+@pytest.fixture(scope="module")
+def model() -> BoomerClassifier:
+    return classifier().fit(X, Y)
+
+
+def test_the_joint_probabilities_are_what_the_loss_is_about(model: BoomerClassifier) -> None:
+    vectors, counts = model.label_vectors_, model.label_vector_counts_
+    assert [(vector == Y).all(axis=1).sum() for vector in vectors] == counts.tolist()
+    joint = model.predict_joint(X)
+    bias = 0.5 * np.log(counts / len(Y))
+    np.testing.assert_allclose(joint, softmax(model.decision_function(X) @ vectors.T + bias, axis=1))
+    own = joint[(vectors == Y[:, None]).all(axis=2)]
+    assert -np.log(own).mean() == pytest.approx(model.training_facts_["loss"])
+    np.testing.assert_allclose(model.predict_proba(X), joint @ vectors)
+
+
+def test_every_decoding_follows_from_the_joint_probabilities(model: BoomerClassifier) -> None:
+    joint, vectors, P = model.predict_joint(X), model.label_vectors_, model.predict_proba(X)
+    for decode in ("loss", "subset"):
+        np.testing.assert_array_equal(model.predict(X, decode=decode), vectors[joint.argmax(axis=1)])
+    np.testing.assert_array_equal(model.predict(X, decode="hamming"), P > 0.5)
+    np.testing.assert_array_equal(model.predict(X, decode=[0.1, 0.3, 0.5, 0.7]), P > [0.1, 0.3, 0.5, 0.7])
+    np.testing.assert_array_equal(model.predict(X, decode="top-1").argmax(axis=1), P.argmax(axis=1))
+    every = np.array(list(product([0, 1], repeat=4)))
+    F1 = np.array([[example_f1(v[None], h[None]) for h in every] for v in vectors])
+    expected = joint @ F1
+    chosen = [int(row @ [8, 4, 2, 1]) for row in model.predict(X, decode="f1")]
+    np.testing.assert_allclose(expected[np.arange(len(X)), chosen], expected.max(axis=1))
+
+
+def test_a_model_can_be_pickled_and_saved(model: BoomerClassifier, tmp_path: Path) -> None:
+    model.save(tmp_path / "model.json")
+    for other in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.json")):
+        np.testing.assert_array_equal(other.label_vector_counts_, model.label_vector_counts_)
+        np.testing.assert_array_equal(other.predict_joint(X), model.predict_joint(X))
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    text = (tmp_path / "model.json").read_text()
+    for damaged in (text.replace("label_vector_counts", "other"), text.replace('counts": [', 'counts": [0, ')):
+        (tmp_path / "damaged.json").write_text(damaged)
+        with pytest.raises(ValueError, match="damaged model: 'label_vector_counts' must be"):
+            load_model(tmp_path / "damaged.json")
+
+
+def test_another_alpha_is_told_when_a_model_is_loaded(tmp_path: Path) -> None:
+    model = classifier(loss=joint_logistic(1.0), n_rules=5).fit(X, Y)
+    model.save(tmp_path / "model.json")
+    with pytest.raises(ValueError, match=r"loss 'joint-logistic\(alpha=1\)': pass it"):
+        load_model(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json", loss=joint_logistic(1.0))
+    np.testing.assert_array_equal(loaded.predict_joint(X), model.predict_joint(X))
+
+
+def test_rules_that_are_added_go_on_with_the_loss_they_began_with(model: BoomerClassifier) -> None:
+    begun = classifier(n_rules=12, warm_start=True).fit(X, Y)
+    vectors = begun.label_vectors_
+    begun.set_params(n_rules=30).fit(X, Y)
+    assert begun.rules_ == model.rules_
+    unseen = np.array([v for v in product([0, 1], repeat=4) if v not in set(map(tuple, vectors.tolist()))])
+    if len(unseen) == 0:
+        begun = classifier(n_rules=12, warm_start=True).fit(X[Y[:, 0] == 1], Y[Y[:, 0] == 1])
+        vectors = begun.label_vectors_
+    begun.set_params(n_rules=40).fit(X, Y)
+    np.testing.assert_array_equal(begun.label_vectors_, vectors)
+
+
+def test_early_stopping_judges_by_the_loss_also_of_vectors_that_are_not_known() -> None:
+    held_out = X[:40], 1 - Y[:40]  # some of these are not known
+    model = classifier(early_stopping=True).fit(X[40:], Y[40:], eval_set=held_out)
+    loss = model._find_loss()
+    expected = -loss.value(2.0 * held_out[1] - 1, model.decision_function(X[:40])).mean()
+    assert max(score for _, score in model.validation_curve_) == pytest.approx(expected)
+
+
+def test_heads_refitted_to_the_same_data_are_the_same(model: BoomerClassifier) -> None:
+    refitted = refit_heads(model, X, Y)
+    np.testing.assert_allclose(refitted.rules_.head_scores, model.rules_.head_scores, rtol=1e-9)
+    other = refit_heads(model, X[:20], Y[:20])
+    assert other.label_vector_counts_.sum() == 20
+    assert other.training_facts_["loss"] == pytest.approx(
+        -np.log(other.predict_joint(X[:20])[(other.label_vectors_ == Y[:20, None]).all(axis=2)]).mean()
+    )
+
+
+def test_classes_are_learned_as_by_multinomial_regression() -> None:
+    y = np.array(["c", "a", "b"])[np.argmax(X[:, :3], axis=1)]
+    model = classifier(n_rules=100).fit(X, y)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P, softmax(model.decision_function(X), axis=1))
+    np.testing.assert_array_equal(model.predict(X), model.classes_[P.argmax(axis=1)])
+    assert model.score(X, y) > 0.9
+    two = classifier().fit(X, y == "a")
+    label_wise = classifier(loss="label-wise-logistic").fit(X, y == "a")
+    np.testing.assert_allclose(two.predict_proba(X), label_wise.predict_proba(X), rtol=1e-6)
+
+
+def test_a_calibrated_model_has_probabilities_of_labels_and_vectors() -> None:
+    model = classifier(calibration="isotonic", n_rules=15).fit(X, Y)
+    np.testing.assert_allclose(model.predict_joint(X).sum(axis=1), 1)
+    P = model.predict_proba(X)
+    plain = classifier(n_rules=15).fit(X, Y).predict_proba(X)
+    assert not np.allclose(P, plain, atol=0.01)
+    for k in range(4):
+        order = np.argsort(plain[:, k])
+        assert (np.diff(P[order, k]) >= -1e-12).all()
+    np.testing.assert_array_equal(model.predict(X, decode="hamming"), P > 0.5)
+
+
+def test_incomplete_examples_are_learned_from_and_add_vectors_of_their_own() -> None:
+    masked = np.where(np.random.default_rng(5).random(Y.shape) < 0.3, np.nan, Y)
+    model = classifier(n_rules=60).fit(X, masked)
+    complete = ~np.isnan(masked).any(axis=1)
+    vectors = model.label_vectors_
+    assert len(vectors) > len(np.unique(masked[complete], axis=0))
+    agree = (np.isnan(masked)[:, None] | (masked[:, None] == vectors)).all(axis=2)
+    assert agree.any(axis=1).all()
+    own = (model.predict_joint(X) * agree).sum(axis=1)[~np.isnan(masked).all(axis=1)]
+    assert -np.log(own).mean() == pytest.approx(model.training_facts_["loss"])
+    assert (model.predict(X) == Y).mean() > 0.8
+
+
+def test_a_vector_is_completed_from_the_nearest_one() -> None:
+    vectors, counts = np.array([[0, 0, 0, 0], [1, 1, 0, 1]], dtype=np.uint8), np.array([3.0, 2.0])
+    rows = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]], dtype=np.uint8)
+    known = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [0, 1, 1, 0]], dtype=bool)
+    more, more_counts = add_incomplete(vectors, counts, rows, known, np.array([1.0, 4.0, 0.5, 7.0]))
+    assert more.tolist() == [[0, 0, 0, 0], [1, 1, 0, 1], [1, 1, 1, 1]]  # all but the second and third agree with one
+    assert more_counts.tolist() == [3.0, 2.0, 4.5]
+
+
+def test_without_a_complete_example_it_is_the_label_wise_loss() -> None:
+    masked = np.where(np.arange(4) == np.arange(len(Y))[:, None] % 4, np.nan, Y)
+    with pytest.warns(UserWarning, match="no example has all its labels known"):
+        model = classifier(n_rules=10).fit(X, masked)
+    label_wise = classifier(loss="label-wise-logistic", n_rules=10).fit(X, masked)
+    np.testing.assert_array_equal(model.predict_proba(X), label_wise.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), expit(model.decision_function(X)) > 0.5)
+
+
+def test_a_label_that_never_occurs_is_learned_without_regularisation() -> None:
+    model = classifier(l2=0.0, n_rules=10).fit(X, np.column_stack([Y, np.zeros(len(Y), dtype=int)]))
+    assert (model.decision_function(X)[:, 4] == 0).all()
+    assert (model.predict_proba(X)[:, 4] < 1e-200).all()
+
+
+def test_bins_and_threads_give_the_same_rules() -> None:
+    plain = classifier(bootstrap=False).fit(X, Y).rules_
+    binned = [classifier(bootstrap=False, max_bins=200, n_jobs=n).fit(X, Y).rules_ for n in (1, 2)]
+    assert binned[0] == binned[1]
+    np.testing.assert_allclose(binned[0].head_scores, plain.head_scores, rtol=1e-9)
+
+
+def test_what_has_no_meaning_for_it_is_refused() -> None:
+    with pytest.raises(ValueError, match='known_vectors must be True: over all label vectors, it would be loss="label'):
+        classifier(known_vectors=False).fit(X, Y)
+    with pytest.raises(ValueError, match="cannot weigh their labels"):
+        classifier().fit(X, Y, sample_weight=np.full(Y.shape, 0.5))
+    classifier(n_rules=2).fit(X, Y, sample_weight=np.ones(Y.shape))
