@@ -183,7 +183,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         loss = find_loss(self.loss)
         if loss.prepare is None:
             return loss
-        if not self.known_vectors:
+        if self._form.classes is None and not self.known_vectors:
             raise ValueError(
                 f"loss {loss.name!r} is about the known label vectors, so known_vectors must be True: over all label "
                 'vectors, it would be loss="label-wise-logistic"'

@@ -60,8 +60,10 @@ class Decision:
         """How scores become log-odds, before calibration.
 
         "scores" are log-odds as they are; "means" are expectations of labels, -1 and +1, as for the squared losses;
-        "own" is a function of the user's.
+        "vectors" have probabilities, from which those of labels follow; "own" is a function of the user's.
         """
+        if self.loss.known is not None:
+            return "vectors"
         if self.loss.log_odds is Loss.log_odds:
             return "scores"
         return "means" if self.loss.log_odds is label_wise_squared_error.log_odds else "own"
@@ -70,6 +72,11 @@ class Decision:
     def plain_odds(self) -> bool:
         """Whether the scores are log-odds as they are, rather than by a function of the loss or by calibration."""
         return self.odds == "scores" and self.calibration is None
+
+    @property
+    def have_sign_of_scores(self) -> bool:
+        """Whether log-odds are above 0 where scores are, if they are none of the user's own."""
+        return self.odds != "vectors" and self.calibration is None
 
     @property
     def out_of_reach(self) -> tuple[str, ...]:
