@@ -59,8 +59,16 @@ class Preparation:
             value, derivatives = label_wise_logistic.value, label_wise_logistic.derivatives
             return Loss(name, "diagonal", value, derivatives, weighted=True, prepare=self)
         known = KnownVectors(vectors, self.alpha * np.log(counts / counts.sum()))
-        functions = (partial(function, known) for function in (_value, _derivatives, _log_odds))
-        return Loss(name, "diagonal", *functions, weighted=True, prepare=self, known=known)
+        return Loss(
+            name,
+            "diagonal",
+            value=partial(_value, known),
+            derivatives=partial(_derivatives, known),
+            log_odds=partial(_log_odds, known),
+            weighted=True,
+            prepare=self,
+            known=known,
+        )
 
 
 def _value(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) -> Array:

@@ -49,7 +49,7 @@ def find_label_vectors(Y: Vectors, weight: Array) -> tuple[Vectors, Array]:
     new = np.ones(len(Y), dtype=bool)
     new[1:] = (words[:, order[1:]] != words[:, order[:-1]]).any(axis=0)
     first = order[new]
-    frequency = np.bincount(np.cumsum(new) - 1, weights=weight[order])
+    frequency: Array = np.bincount(np.cumsum(new) - 1, weights=weight[order]).astype(np.float64)
     order = np.lexsort((first, -frequency))
     return np.ascontiguousarray(Y[first[order]]), frequency[order]
 
