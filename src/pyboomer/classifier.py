@@ -29,6 +29,9 @@ from pyboomer.rules.schema import Schema
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
 
+SECONDS = 2e-9  # what the joint logistic loss takes for each example that a rule covers and each known label vector ...
+MANY = 10**8  # ... and so many of both that users had better know
+
 
 class BoomerClassifier(ClassifierMixin, RuleEstimator):
     __doc__ = f"""Gradient boosted multi-label classification rules (BOOMER).
@@ -213,6 +216,14 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             vectors = np.vstack([self.label_vectors_, vectors])
             kept = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
             vectors, counts = vectors[kept], np.append(self.label_vector_counts_, counts)[kept]
+        if loss.prepare is not None and len(vectors) * len(examples.Y) > MANY:
+            warnings.warn(
+                f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} it takes time in proportion to "
+                f"their number to learn a rule, here up to {SECONDS * len(vectors) * len(examples.Y):.1g} seconds; "
+                'loss="example-wise-logistic" does not depend on it',
+                UserWarning,
+                stacklevel=4,
+            )
         self._set_form(form, vectors, counts)
 
     def _set_form(

@@ -73,7 +73,7 @@ class Preparation:
 
 def _value(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) -> Array:
     Y, result = mask_labels(Y, weight), np.empty(len(F))
-    for rows in _blocks(len(F), known):
+    for rows in split_rows(len(F), known):
         s = _score_vectors(known, F[rows])
         result[rows] = logsumexp(s, axis=1) - logsumexp(np.where(find_nearest(known, Y[rows]), s, -np.inf), axis=1)
     return result
@@ -81,7 +81,7 @@ def _value(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) -> Arr
 
 def _derivatives(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array]:
     Y, g, h = mask_labels(Y, weight), np.empty(F.shape), np.empty(F.shape)
-    for rows in _blocks(len(F), known):
+    for rows in split_rows(len(F), known):
         s = _score_vectors(known, F[rows])
         p = softmax(s, axis=1) @ known.vectors
         q = softmax(np.where(find_nearest(known, Y[rows]), s, -np.inf), axis=1) @ known.vectors
@@ -92,7 +92,7 @@ def _derivatives(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) 
 def _log_odds(known: KnownVectors, F: Array) -> Array:
     """The log-odds of the labels' probabilities; a label that all known vectors have, or none, is all but certain."""
     result = np.empty(F.shape)
-    for rows in _blocks(len(F), known):
+    for rows in split_rows(len(F), known):
         P = softmax(_score_vectors(known, F[rows]), axis=1)
         for_it, against = P @ known.vectors, P @ (1.0 - known.vectors)
         result[rows] = np.log(np.maximum(for_it, LEAST)) - np.log(np.maximum(against, LEAST))
@@ -126,6 +126,7 @@ def refuse_weights(label_weight: Array) -> None:
         )
 
 
-def _blocks(n: int, known: KnownVectors) -> Iterator[slice]:
+def split_rows(n: int, known: KnownVectors) -> Iterator[slice]:
+    """Blocks of examples: what there is of them for each known vector takes little memory."""
     size = max(1, BLOCK_NUMBERS // len(known.bias))
     return (slice(start, start + size) for start in range(0, n, size))
