@@ -218,8 +218,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             vectors, counts = vectors[kept], np.append(self.label_vector_counts_, counts)[kept]
         if loss.prepare is not None and len(vectors) * len(examples.Y) > MANY:
             warnings.warn(
-                f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in proportion "
-                f"to their number, here up to {SECONDS * len(vectors) * len(examples.Y):.1g} seconds; "
+                f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "
+                f"proportion to their number, here up to {SECONDS * len(vectors) * len(examples.Y):.1g} seconds; "
                 'loss="example-wise-logistic" does not depend on it',
                 UserWarning,
                 stacklevel=4,

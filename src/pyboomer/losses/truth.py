@@ -17,16 +17,18 @@ AHEAD = 8  # examples between asking for what memory holds of one and needing it
 
 
 class Ones(NamedTuple):
-    """Where the ones of a table are, row by row."""
+    """Where the ones of a table are, row by row; numbers without signs, so that no index is tested for one."""
 
-    offsets: NDArray[np.int32]  # where those of each row begin, and where the last end
-    places: NDArray[np.int32]
+    offsets: NDArray[np.uint64]  # where those of each row begin, and where the last end
+    places: NDArray[np.uint32]
 
 
 class Known(NamedTuple):
     """The known label vectors, for a loss that is about them, see `joint_twin`."""
 
     bias: Array  # (V,): their scores before the labels have any
+    factor: Array  # (V,): the exponentials of these
+    most: float  # scores of labels that are smaller in size can be multiplied as exponentials
     by_vector: Ones  # the labels of each vector
     by_label: Ones  # the vectors of each label, padding included
     settled: NDArray[np.bool_]  # (N,): whether all labels of an example are known, and its vector is
@@ -41,8 +43,8 @@ class Scratch(NamedTuple):
     own: Array  # of the vectors that may be an example's own
 
 
-NO_ONES = Ones(np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.int32))
-NOTHING_KNOWN = Known(np.empty(0), NO_ONES, NO_ONES, np.empty(0, dtype=np.bool_))
+NO_ONES = Ones(np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32))
+NOTHING_KNOWN = Known(np.empty(0), np.empty(0), 0.0, NO_ONES, NO_ONES, np.empty(0, dtype=np.bool_))
 NO_SCRATCH = Scratch(np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0), np.empty(0))
 
 
