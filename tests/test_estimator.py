@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
-from pyboomer.engine.choice import needs_compiling
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(150, 6))
@@ -204,6 +203,40 @@ def test_only_known_labels_count_in_the_score() -> None:
 # --- Pickles and facts ------------------------------------------------------------------------------------------------
 
 
+FAILURES: dict[str, tuple[dict[str, Any], tuple[Any, Any], dict[str, Any], str]] = {
+    "a parameter": ({"n_rules": 0}, (X[:, :2], Y), {}, "n_rules must be"),
+    "no labels": ({}, (X[:, :2], None), {}, "requires y"),
+    "text": ({}, (X[:, :2].astype(str) + "a", Y), {}, "X holds text"),
+    "too few labels": ({}, (X[:, :2], Y[:9]), {}, "X has 150 examples, but Y has 9"),
+    "weights": ({}, (X[:, :2], Y), {"sample_weight": -np.ones(150)}, "sample_weight must not be negative"),
+    "held-out examples": ({}, (X[:, :2], Y[:, :2]), {"eval_set": (X, Y)}, "eval_set: X has 6 features"),
+    "other features": ({"warm_start": True}, (X[:, :2], Y), {}, "X has 2 features"),
+    "more features to draw": ({"fixed_features": [9]}, (X[:, :2], Y), {}, "fixed_features has index 9"),
+}
+
+
+@pytest.mark.parametrize(("options", "data", "more", "message"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("estimator", [BoomerClassifier(), BoomerRegressor()], ids=repr)
+def test_a_fit_that_fails_leaves_the_model_as_it_was(
+    estimator: Any, options: dict[str, Any], data: tuple[Any, Any], more: dict[str, Any], message: str
+) -> None:
+    model = make(estimator, n_rules=5, early_stopping=True).fit(TABLE, Y)
+    before = model.predict(TABLE)
+    model.set_params(**options)
+    known = model.__dict__.copy()
+    with pytest.raises(ValueError, match=message):
+        model.fit(*data, **more)
+    assert model.__dict__.keys() == known.keys()
+    assert all(model.__dict__[name] is value for name, value in known.items())
+    model.set_params(**{name: getattr(estimator, name) for name in options})
+    np.testing.assert_array_equal(model.predict(TABLE), before)
+    if "warm_start" not in options:
+        unfitted = make(estimator, **options)
+        with pytest.raises(ValueError, match=message):
+            unfitted.fit(*data, **more)
+        assert not hasattr(unfitted, "n_features_in_")
+
+
 @each_variant
 def test_the_facts_of_training_are_told(estimator: Any) -> None:
     facts = make(estimator, n_rules=10).fit(TABLE, Y).training_facts_
@@ -213,15 +246,3 @@ def test_the_facts_of_training_are_told(estimator: Any) -> None:
     assert facts["rules"] == 10
     assert facts["loss"] > 0
     assert 0 < facts["seconds"] < 100
-
-
-@pytest.mark.parametrize("verbose", [0, 1])
-def test_compiling_is_announced_to_those_who_want_to_see_progress(
-    verbose: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    X, Y = np.arange(8.0)[:, None], np.arange(8)[:, None] % 2
-    BoomerClassifier(n_rules=2).fit(X, Y)
-    assert not needs_compiling()
-    monkeypatch.setattr("pyboomer.learning.training.needs_compiling", lambda: True)
-    BoomerClassifier(n_rules=2, verbose=verbose).fit(X, Y)
-    assert ("Compiling the learner, once" in capsys.readouterr().err) == bool(verbose)

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import pyboomer
-from pyboomer.compiling.kernel import SOURCES
+from pyboomer.compiling.store import SOURCES
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pyboomer"
 TESTS = ROOT / "tests"
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
 TOP = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path in PACKAGES} - {"__init__"}
-ABOUT_ALL = {"docs", "gallery", "house", "peers", "sklearn"}  # tests of the whole, which stand at the top
+ABOUT_ALL = {"campaign", "docs", "gallery", "house", "peers", "sklearn"}  # tests of the whole, which stand at the top
 TEST_FILES = sorted(TESTS.rglob("test_*.py"))
 
 

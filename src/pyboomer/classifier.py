@@ -58,7 +58,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         The numbers of the labels, 0 to K - 1; if y was one column, its C classes.
     n_features_in_ : int
     feature_names_in_ : array of str
-        Only if X was a DataFrame whose columns are all named by strings.
+        Only if X was a DataFrame whose columns are all named by strings, or `fit` was given `feature_names`.
     calibration_ : Calibration
         Curves from scores to probabilities, if asked for.
     validation_curve_ : list of (n_rules, score)
@@ -151,7 +151,9 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None, feature_names: Any = None
+    ) -> Self:
         """Learn rules from examples.
 
         Parameters
@@ -167,8 +169,11 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         eval_set : pair (X, y), optional
             Examples that are not learned from: they are evaluated during training (`validation_curve_`), and with
             ``early_stopping=True`` they decide when it ends.
+        feature_names : list of str, or a function that returns one, optional
+            What the features are called, if X is an array or a sparse matrix. A function is called when X is there: in
+            a pipeline, `get_feature_names_out` of the step before.
         """
-        return self._fit(X, y, sample_weight, eval_set)
+        return self._fit(X, y, sample_weight, eval_set, feature_names)
 
     def _read_labels(self, y: Any, form: LabelForm | None) -> Labels:
         return read_labels(y, form)

@@ -26,6 +26,7 @@ from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.data.labels import Labels
 from pyboomer.data.tables import (
     Table,
+    check_feature_names,
     find_features,
     read_table,
     read_training_table,
@@ -36,6 +37,7 @@ from pyboomer.data.targets import Targets
 from pyboomer.engine.promise import Settings
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
+from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Watch, train
@@ -79,6 +81,7 @@ class RuleEstimator(BaseEstimator, ABC):
     training_facts_: dict[str, Any]
     n_features_in_: int
     _form: Any
+    _names_given: bool = False  # whether the names of the features were given to `fit` beside X
 
     # --- What the two kinds of estimators differ in -------------------------------------------------------------------
 
@@ -120,12 +123,23 @@ class RuleEstimator(BaseEstimator, ABC):
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
+        before = self.__dict__.copy()
+        past = before.get("rules_")
+        try:
+            return self._learn(X, y, sample_weight, eval_set, feature_names)
+        except BaseException:
+            if self.__dict__.get("rules_", past) is past:  # there is no other model yet: keep the one there was
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
         begin = time.perf_counter()
         self._validate_parameters()
         past = self.rules_ if self.warm_start and hasattr(self, "rules_") else None
         if past is None:
-            self.__dict__.pop("rules_", None)  # whatever goes wrong from here on must not leave half of an old model
+            self.__dict__.pop("rules_", None)
         elif len(past) > self.n_rules:
             raise ValueError(
                 f"n_rules must be at least {len(past)}, the number of rules learned already (warm_start=True), "
@@ -135,9 +149,10 @@ class RuleEstimator(BaseEstimator, ABC):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         refuse_lazy("y", y)
         if past is None:
-            table = read_training_table(self, X, self.categorical_features)
+            table = read_training_table(self, X, self.categorical_features, feature_names)
         else:
             self._check_objective()
+            check_feature_names(feature_names, past.schema.names)
             table = Table(self._read_table(X), past.schema)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
@@ -340,7 +355,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
         graph = build_graph(self)
         if path is not None:
-            Path(path).write_bytes(graph.SerializeToString())
+            write_file(path, graph.SerializeToString())
         return graph
 
     def to_python(self, path: str | Path | None = None) -> str:
@@ -350,7 +365,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
         text = write_scorer(self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_file(path, text)
         return text
 
     def to_html(
@@ -383,7 +398,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
         text = write_page(summarise(self, X, y, max_examples=max_examples, title=title))
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_file(path, text)
         return text
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -383,8 +383,8 @@ def _rank_labels(
     ratings = np.full(len(true), without)
     for n in np.flatnonzero(true.any(axis=1)):
         own, others = np.sort(values[n, true[n]]), np.sort(values[n, known[n] & ~true[n]])
-        as_high = (len(ranked) - np.searchsorted(ranked, own) for ranked in (own, others))
-        ratings[n] = rate(*as_high, len(others))
+        own_rank, others_rank = (len(ranked) - np.searchsorted(ranked, own) for ranked in (own, others))
+        ratings[n] = rate(own_rank, others_rank, len(others))
     return float(np.average(ratings, weights=weight))
 
 
@@ -533,15 +533,15 @@ def _fit_together(name: str, true: np.ndarray, predicted: np.ndarray, known: np.
 
 def _read_labels(name: str, Y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Labels as booleans, False where they are unknown, and which are known."""
-    labels = np.ma.asarray(Y.toarray() if hasattr(Y, "toarray") else Y)  # sparse matrices and arrays have it
-    if labels.ndim not in (1, 2):
-        raise ValueError(f"{name} must have two dimensions, examples and labels, got shape {labels.shape}")
-    known, labels = ~np.ma.getmaskarray(labels), labels.data
-    if labels.dtype.kind == "f":
-        known &= ~np.isnan(labels)
-    elif labels.dtype.kind == "O":
-        known &= ~np.array([is_missing(value) for value in labels.ravel()], dtype=bool).reshape(labels.shape)
-    labels = np.where(known, labels, np.zeros((), dtype=labels.dtype))
+    given = np.ma.asarray(Y.toarray() if hasattr(Y, "toarray") else Y)  # sparse matrices and arrays have it
+    if given.ndim not in (1, 2):
+        raise ValueError(f"{name} must have two dimensions, examples and labels, got shape {given.shape}")
+    known = ~np.ma.getmaskarray(given)
+    if given.dtype.kind == "f":
+        known &= ~np.isnan(given.data)
+    elif given.dtype.kind == "O":
+        known &= ~np.array([is_missing(value) for value in given.data.ravel()], dtype=bool).reshape(given.shape)
+    labels: np.ndarray = np.where(known, given.data, np.zeros((), dtype=given.dtype))
     wrong = np.argwhere((labels != 0) & (labels != 1) & known)
     if len(wrong):
         raise ValueError(

@@ -152,8 +152,8 @@ PARAMETERS = (
     Parameter(
         "max_samples",
         None,
-        "None, a whole number of at least 1 or a fraction in (0, 1]",
-        _is_size,
+        "None, a whole number from 1 to 2**32 or a fraction in (0, 1]",
+        lambda value: _is_size(value) and (value is None or value <= 2**32),  # drawn one by one
         "How many examples a sample has, if bootstrap=True: a number or a fraction of them. None: as many as there are "
         "with replacement, two thirds of them without.",
     ),
@@ -301,8 +301,8 @@ PARAMETERS = (
     Parameter(
         "n_jobs",
         None,
-        "None or a whole number other than 0",
-        lambda value: value is None or (_is_whole(value, -(2**31)) and value != 0),
+        "None or a whole number of at most 1024, other than 0",
+        lambda value: value is None or (_is_whole(value, -(2**31)) and value != 0 and value <= 1024),
         "The number of threads that learn from binned features and that score examples in predictions; -1 for all "
         "cores, None for one. The result does not depend on it.",
     ),

@@ -44,7 +44,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         Names of the targets: the columns of a DataFrame, else y0, y1, ...
     n_features_in_ : int
     feature_names_in_ : array of str
-        Only if X was a DataFrame whose columns are all named by strings.
+        Only if X was a DataFrame whose columns are all named by strings, or `fit` was given `feature_names`.
     validation_curve_ : list of (n_rules, score)
         How held-out examples were judged in the course of training; only if there were any.
     training_facts_ : dict
@@ -124,7 +124,9 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None, feature_names: Any = None
+    ) -> Self:
         """Learn rules from examples.
 
         Parameters
@@ -139,8 +141,11 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         eval_set : pair (X, y), optional
             Examples that are not learned from: they are evaluated during training (`validation_curve_`), and with
             ``early_stopping=True`` they decide when it ends.
+        feature_names : list of str, or a function that returns one, optional
+            What the features are called, if X is an array or a sparse matrix. A function is called when X is there: in
+            a pipeline, `get_feature_names_out` of the step before.
         """
-        return self._fit(X, y, sample_weight, eval_set)
+        return self._fit(X, y, sample_weight, eval_set, feature_names)
 
     def predict(self, X: Any) -> Array:
         """The targets of the examples, shape (N, K), or (N,) if y was one column."""

@@ -1,8 +1,12 @@
 """The command line: what its commands print and write, and how they fail."""
 
 import builtins
+import gzip
 import json
 import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,8 +22,8 @@ from pyboomer.cli import main
 from pyboomer.cli.group import boomer
 from pyboomer.cli.options import NOT_OPTIONS, LearnerCommand, parse_value
 from pyboomer.cli.reports import draw_segments
-from pyboomer.datasets import load_dataset, load_mulan
-from pyboomer.metrics import METRICS
+from pyboomer.datasets import load_dataset, load_mulan, load_table
+from pyboomer.metrics import METRICS, RANKINGS, average_precision, evaluate, macro_f1
 from pyboomer.parameters import PARAMETERS
 
 QUICK = ("--n-rules", "10", "--random-state", "1")
@@ -83,6 +87,16 @@ def test_every_command_has_help_with_an_example(run: Run, name: str) -> None:
         assert f"  boomer {name}" in outcome.out
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/experiments.md"])
+def test_commands_in_the_documentation_are_accepted(page: str) -> None:
+    text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
+    lines = re.findall(r"^\$ (?:.*&& )?boomer (.*)$", text, flags=re.MULTILINE)
+    assert lines
+    for line in lines:
+        name, *arguments = shlex.split(line, comments=True)
+        boomer.commands[name].make_context(name, arguments)
+
+
 def test_help_gives_meaning_and_default_of_parameters(run: Run) -> None:
     text = " ".join(run("train", "--help").out.split()).replace("- ", "-")
     for parameter in PARAMETERS:
@@ -118,6 +132,8 @@ def test_values_are_read_as_the_plainest_thing_they_can_be() -> None:
         (["--categorical-features", "pixel_9_9"], "there is no feature 'pixel_9_9'"),
         (["--folds", "1"], "1 is not in the range x>=2"),
         (["--folds", "2", "--test-size", "0.5"], "exclude each other"),
+        (["--sep", ";;"], "--sep must be one character or `tab`, got ';;'"),
+        (["--sep", ";"], "digits7: --sep goes with a CSV"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(run: Run, options: list[str], message: str) -> None:
@@ -258,6 +274,102 @@ def test_arff_files_keep_their_names_in_rules(run: Run, content: str, condition:
     assert result["metrics"]["hamming_loss"]["mean"] == 0
 
 
+@pytest.mark.parametrize("content", [DENSE, SPARSE])
+def test_features_of_arff_files_are_known_by_name_in_python_too(run: Run, content: str) -> None:
+    Path("songs.arff").write_text(content)
+    run("train", "songs.arff", "-o", "model.json", *QUICK)
+    model, frame = load_model("model.json"), load_mulan("songs.arff").to_frame()
+    scores = [list(row) for row in model.decision_function(frame)]
+    assert json.loads(run("predict", "model.json", "songs.arff", "--scores", "--json").out)["predictions"] == scores
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[frame.columns[::-1]])
+
+
+def test_a_file_gives_the_model_that_it_gives_in_python(run: Run, frame: pd.DataFrame) -> None:
+    frame["size"] = pd.Categorical(frame["tempo"].round().clip(-1, 1).map({-1: "S", 0: "M", 1: "L"}), list("SML"), True)
+    frame["year"] = np.where(frame["is_loud"] == 1, 7, 3)
+    frame.to_parquet("songs.parquet")
+    options = ["--labels", "is_*", "-o", "model.json", "--max-features", "none", "--calibration", "isotonic", *QUICK]
+    assert run("train", "songs.parquet", *options).code == 0
+    labels = ["is_fast", "is_loud"]
+    clf = BoomerClassifier(n_rules=10, random_state=1, max_features=None, calibration="isotonic")
+    X = load_table("songs.parquet").drop(columns=labels)
+    clf.fit(X, frame[labels])
+    loaded = load_model("model.json")
+    assert loaded.rules_ == clf.rules_
+    assert loaded.rules_.schema.ordinal == (2,)
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+    assert run("train", "songs.parquet", *options, "--categorical-features", "year").code == 0
+    schema = load_model("model.json").rules_.schema
+    assert (schema.ordinal, schema.categories) == ((2,), {1: ("jazz", "rock"), 2: ("S", "M", "L"), 3: (3, 7)})
+
+    frame.assign(day=pd.Timestamp("2026-01-01")).to_parquet("songs.parquet")
+    outcome = run("train", "songs.parquet", *options)
+    assert fails_in_one_line(outcome)
+    assert "column 'day' of X is not numeric (dtype datetime64" in outcome.err
+    assert run("train", "songs.parquet", *options, "--categorical-features", "day").code == 0
+
+
+def test_a_model_with_words_for_categories_finds_them_in_a_file_where_all_are_numbers(run: Run) -> None:
+    Path("songs.arff").write_text(DENSE.replace("hard rock", "2").replace("jazz", "1").replace("{1,", "{other,1,"))
+    run("train", "songs.arff", "-o", "model.json", *QUICK)
+    expected = run("predict", "model.json", "songs.arff", "--scores")
+    Path("songs.arff").write_text(DENSE.replace("hard rock", "2").replace("jazz", "1"))
+    assert run("predict", "model.json", "songs.arff", "--scores") == expected
+
+
+def test_predictions_are_written_with_ids_in_the_format_of_the_ending(run: Run, frame: pd.DataFrame) -> None:
+    frame["song"] = [f"{n:03d}" for n in range(60)]
+    frame.loc[3, "song"] = "NA"
+    frame["part"] = range(60)
+    labels = ["is_fast", "is_loud"]
+    BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], frame[labels]).save("model.json")
+    predicted = load_model("model.json").predict_proba(frame[["tempo", "style"]])
+    for sep, ending in (",", ".csv"), ("\t", ".tsv"), (",", ".csv.gz"), ("\t", ".TSV.GZ"):
+        for options, given in ([], sep), (["--sep", ";"], ";"):
+            frame.to_csv("new" + ending, index=False, sep=given)
+            arguments = ["new" + ending, "--proba", "--id", "song,part", *options]
+            assert run("predict", "model.json", *arguments, "-o", "out" + ending) == (0, "", "")
+            written = pd.read_csv("out" + ending, sep=given, dtype={"song": str}, keep_default_na=False)
+            assert list(written.columns) == ["song", "part", *labels]
+            assert list(written["song"]) == list(frame["song"])
+            np.testing.assert_allclose(written[labels], predicted, rtol=1e-5)
+    assert run("predict", "model.json", *arguments, "-o", "out.parquet").code == 0
+    written = pd.read_parquet("out.parquet")
+    assert list(written["song"]) == list(frame["song"])
+    np.testing.assert_array_equal(written[labels], predicted)
+    assert run("predict", "model.json", *arguments, "-o", "out.json.gz").code == 0
+    with gzip.open("out.json.gz") as file:
+        content = json.load(file)
+    assert content["ids"]["song"] == list(frame["song"])
+    assert content["predictions"] == predicted.tolist()
+
+
+def test_no_cell_of_a_table_is_a_formula(run: Run, frame: pd.DataFrame) -> None:
+    labels = ["=cmd|' /C calc'!A0", "@loud"]
+    frame = frame.set_axis(["tempo", labels[0], "style", labels[1]], axis=1).assign(song="+1", phone="+SUM(A1)")
+    BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], frame[labels]).save("model.json")
+    frame.to_csv("new.csv", index=False)
+    lines = run("predict", "model.json", "new.csv", "--scores", "--id", "song,phone").out.splitlines()
+    assert lines[0] == "song,phone,'=cmd|' /C calc'!A0,'@loud"
+    assert all(line.startswith("+1,'+SUM(A1),") for line in lines[1:])
+    assert any(",-" in line for line in lines)  # a number stays one
+    names = json.loads(run("predict", "model.json", "new.csv", "--json").out)["labels"]
+    assert names == labels
+
+
+def test_a_table_in_a_terminal_has_no_control_characters(
+    run: Run, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = frame.rename(columns={"is_loud": "is_loud\x1b[2J"})
+    labels = frame[["is_fast", "is_loud\x1b[2J"]]
+    BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], labels).save("model.json")
+    frame.to_csv("new.csv", index=False)
+    assert run("predict", "model.json", "new.csv").out.startswith("is_fast,is_loud\x1b[2J\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run("predict", "model.json", "new.csv").out.startswith("is_fast,is_loud\\x1b[2J\n")
+
+
 def test_an_arff_file_without_labels_can_be_predicted(run: Run) -> None:
     Path("songs.arff").write_text(DENSE)
     run("train", "songs.arff", "-o", "model.json", *QUICK)
@@ -289,6 +401,24 @@ def test_rules_can_be_filtered(run: Run) -> None:
     assert [rule["gain"] for rule in best] == sorted((rule["gain"] for rule in every), reverse=True)[:3]
 
 
+def test_names_cannot_fake_lines_or_speak_to_the_terminal(run: Run, frame: pd.DataFrame) -> None:
+    labels = ["is_fast\n  9  100  99.00%  DEFAULT is_loud +9", "is_loud\x1b[2J\u202e"]
+    frame = frame.set_axis(["tempo\r", labels[0], "style\x9b", labels[1]], axis=1)
+    X, Y = frame[["tempo\r", "style\x9b"]], frame[labels]
+    model = BoomerClassifier(n_rules=10, random_state=1).fit(X.replace("rock", "rock\nroll"), Y)
+    model.save("model.json")
+    text = run("rules", "model.json").out
+    assert len(text.splitlines()) == 11
+    assert "is_fast\\n  9  100  99.00%  DEFAULT is_loud +9 " in text
+    assert "is_loud\\x1b[2J\\u202e" in text
+    refused = run("rules", "model.json", "--feature", "\x1b").err
+    for shown in (text, refused, str(model.rules_), str(model.explain(X[:1])[0])):
+        assert all(line.isprintable() for line in shown.splitlines())
+    assert len(str(model.rules_).splitlines()) == 11
+    conditions = [c for rule in json.loads(run("rules", "model.json", "--json").out) for c in rule["conditions"]]
+    assert {name for name, *_ in conditions} == set(X.columns)  # a program sees what is there
+
+
 def test_json_is_all_there_is_on_the_output(run: Run, frame: pd.DataFrame) -> None:
     frame.to_csv("songs.csv", index=False)
     trained = json.loads(run("train", "songs.csv", "--labels", "is_*", "-o", "model.json", "--json", *QUICK).out)
@@ -309,6 +439,29 @@ def test_holding_out_gives_all_metrics(run: Run) -> None:
     text = run("evaluate", "digits7", *QUICK).out
     assert "Trained on 1,198, tested on 599" in text
     assert f"{result['metrics']['hamming_loss']['mean']:.4f}" in text  # the same seed, the same result
+
+
+def test_measures_can_be_chosen_and_say_what_nothing_counts(run: Run, frame: pd.DataFrame) -> None:
+    frame = frame.assign(is_never=0)
+    labels = ["is_fast", "is_loud", "is_never"]
+    clf = BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], frame[labels])
+    clf.save("model.json")
+    frame.to_csv("songs.csv", index=False)
+    command = ["evaluate", "songs.csv", "--model", "model.json"]
+    X, Y = frame[["tempo", "style"]], frame[labels]
+    for zero_division in (1, 0):
+        options = ["--metric", "macro_f1,average_*", "--zero-division", str(zero_division)]
+        result = json.loads(run(*command, *options, "--json").out)
+        assert {name: metric["mean"] for name, metric in result["metrics"].items()} == {
+            "macro_f1": macro_f1(Y, clf.predict(X), zero_division=zero_division),
+            "average_precision": average_precision(Y, clf.decision_function(X)),
+        }
+        assert f"0/0 counts as {zero_division}" in run(*command, *options).out
+    assert "0/0" not in run(*command, "--metric", "hamming_loss").out
+    assert list(json.loads(run(*command, "--metric", "*", "--json").out)["metrics"]) == [*METRICS, *RANKINGS]
+    outcome = run(*command, "--metric", "accuracy")
+    assert fails_in_one_line(outcome)
+    assert "--metric: there is no measure 'accuracy'" in outcome.err
 
 
 def test_folds_give_mean_and_spread(run: Run) -> None:
@@ -413,41 +566,57 @@ def test_pandas_is_asked_for_only_where_it_is_needed(run: Run, monkeypatch: pyte
     for arguments in (["train", "songs.csv", "--labels", "is_*"], ["train", "songs.arff"]):
         outcome = run(*arguments, "-o", "model.json")
         assert fails_in_one_line(outcome)
-        assert "need pandas: pip install 'pyboomer[pandas]'" in outcome.err
+        assert "needs pandas: pip install 'pyboomer[pandas]'" in outcome.err
 
 
-def test_a_missing_label_is_unknown_in_training_and_named_with_its_row_elsewhere(run: Run, frame: pd.DataFrame) -> None:
-    frame["is_loud"] = frame["is_loud"].where(frame.index != 4)
+def test_a_missing_label_is_unknown(run: Run, frame: pd.DataFrame) -> None:
+    frame["is_loud"] = frame["is_loud"].where(frame.index % 3 > 0)
     frame.to_csv("songs.csv", index=False)
-    assert run("train", "songs.csv", "-o", "m.json", "--labels", "is_*", *QUICK).code == 0
+    outcome = run("train", "songs.csv", "-o", "m.json", "--labels", "is_*", *QUICK)
+    assert "2 labels; nominal: 'style'; 20 labels unknown\n" in outcome.out
     table, labels = frame[["tempo", "style"]], frame[["is_fast", "is_loud"]]
-    expected = BoomerClassifier(n_rules=10, random_state=1, categorical_features=[1]).fit(table, labels)
-    assert load_model("m.json").rules_ == expected.rules_
-    outcome = run("evaluate", "songs.csv", "--labels", "is_*")
-    assert fails_in_one_line(outcome)
-    assert "label 'is_loud' is missing in row 5" in outcome.err
+    model = BoomerClassifier(n_rules=10, random_state=1).fit(table, labels)
+    assert load_model("m.json").rules_ == model.rules_
+    result = json.loads(run("evaluate", "songs.csv", "--model", "m.json", "--json").out)
+    assert {name: metric["mean"] for name, metric in result["metrics"].items()} == evaluate(
+        labels, model.predict(table)
+    )
+    assert run("evaluate", "songs.csv", "--labels", "is_*", "--folds", "2", *QUICK).code == 0
     frame["is_loud"] = frame["is_loud"].replace(1, 2)
-    frame.to_csv("songs.csv", index=False)
-    assert "label 'is_loud' is 2.0 in row" in run("train", "songs.csv", "-o", "m.json", "--labels", "is_*").err
+    frame.set_index("style").to_parquet("songs.parquet")  # an index is no numbering of rows
+    outcome = run("train", "songs.parquet", "-o", "m.json", "--labels", "is_*")
+    assert fails_in_one_line(outcome)
+    row = int((frame["is_loud"] == 2).to_numpy().argmax()) + 1
+    assert f"label 'is_loud' is 2.0 in row {row}," in outcome.err
 
 
-def test_an_interrupted_training_saves_the_rules_learned(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+# --- Signals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "word", "code"), [("SIGINT", "interrupted", 130), ("SIGTERM", "terminated", 143)])
+def test_an_interrupted_training_saves_the_rules_learned_beside_what_is_there(
+    run: Run, monkeypatch: pytest.MonkeyPatch, number: str, word: str, code: int
+) -> None:
     from pyboomer.engine.cpu.engines import ExampleEngine
 
     learn = ExampleEngine.learn
 
     def learn_some(self: ExampleEngine, count: int) -> None:
-        if self.n_rules > 3:
-            raise KeyboardInterrupt
         learn(self, count)
+        if self.n_rules > 3:
+            signal.raise_signal(getattr(signal, number))
 
     monkeypatch.setattr(ExampleEngine, "learn", learn_some)
-    outcome = run("train", "digits7", "-o", "model.json", "--n-rules", "100")
-    model = load_model("model.json")
-    assert 3 < len(model.rules_) < 100
-    assert model.label_names_ == tuple("abcdefg")
-    message = f"boomer: interrupted: the {len(model.rules_)} rules learned so far are saved in model.json\n"
-    assert outcome == (130, "", message)
+    for place, kept in ("model.json", ""), ("model-interrupted.json", "; model.json is as it was"):
+        outcome = run("train", "digits7", "-o", "model.json", "--n-rules", "100")
+        model = load_model(place)
+        assert 3 < len(model.rules_) < 100
+        assert model.label_names_ == tuple("abcdefg")
+        learned = f"the {len(model.rules_)} rules learned so far are saved in {place}{kept}"
+        assert outcome == (code, "", f"boomer: {word}: {learned}\n")
+        Path("model.json").write_text("a good model")
+    assert Path("model.json").read_text() == "a good model"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_an_interrupt_elsewhere_is_told_in_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -456,6 +625,28 @@ def test_an_interrupt_elsewhere_is_told_in_one_line(run: Run, monkeypatch: pytes
 
     monkeypatch.setattr("pyboomer.cli.commands.read_input", interrupt)
     assert run("train", "digits7", "-o", "model.json") == (130, "", "boomer: interrupted\n")
+
+
+def test_no_command_writes_over_what_it_reads(run: Run, frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame.to_csv("songs.csv", index=False)
+    Path("songs.arff").write_text(DENSE.replace(": -C 1", ""))
+    Path("songs.xml").write_text('<labels><label name="loud"></label></labels>')
+    Path("model.json").write_bytes((Path(__file__).parent.parent / "export" / "model-v1.json").read_bytes())
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    monkeypatch.setenv("PYBOOMER_DATA", ".")
+    for arguments in (
+        ["train", "songs.csv", "--labels", "is_*", "-o", "songs.csv"],
+        ["train", "songs.arff", "-o", "songs.xml"],
+        ["train", "songs", "-o", "songs.arff"],
+        ["predict", "model.json", "songs.csv", "-o", "model.json"],
+        ["predict", "model.json", "songs.csv", "-o", "./songs.csv"],
+        ["export", "model.json", "-o", "model.json"],
+        ["explore", "model.json", "--data", "songs.csv", "-o", "songs.csv"],
+    ):
+        outcome = run(*arguments)
+        assert fails_in_one_line(outcome)
+        assert "it is read by the same command" in outcome.err
+    assert before == {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
 
 
 def test_a_defect_is_told_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

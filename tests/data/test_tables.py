@@ -9,8 +9,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
-from pyboomer import BoomerClassifier
+from pyboomer import BoomerClassifier, load_model
 from pyboomer.data.tables import read_training_table
 
 RNG = np.random.default_rng(0)
@@ -454,12 +456,57 @@ def test_an_array_of_dates_is_refused(dtype: str) -> None:
         BoomerClassifier(n_rules=3).fit(table, np.eye(6, 2))
 
 
-@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize("index", [-3, 6, 2**30])
-def test_a_damaged_sparse_matrix_is_refused(kind: Any, index: int) -> None:
-    X = kind(np.eye(6))
-    model = BoomerClassifier(n_rules=2).fit(X, np.eye(6, dtype=int)[:, :2])
-    X.indices[2] = index
-    for use in (model.predict, lambda X: BoomerClassifier(n_rules=2).fit(X, np.eye(6, dtype=int)[:, :2])):
-        with pytest.raises(ValueError, match="X is a damaged sparse matrix: its indices go from"):
-            use(X)
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [np.array, sp.csr_array], ids=lambda f: f.__name__)
+def test_features_may_be_named_beside_the_table(make: Any, expected: BoomerClassifier, tmp_path: Path) -> None:
+    names = [f"word {i}" for i in range(4)]
+    model = BoomerClassifier(n_rules=20, random_state=1).fit(make(X), Y, feature_names=np.array(names))
+    assert model.feature_names_in_.tolist() == names
+    assert model.rules_.feature_names == tuple(names)
+    np.testing.assert_array_equal(model.rules_.condition_values, expected.rules_.condition_values)
+    model.save(tmp_path / "model.json")
+    for known in (model, load_model(tmp_path / "model.json")):  # no warning of scikit-learn that names are missing
+        np.testing.assert_array_equal(known.predict(make(X)), expected.predict(X))
+        np.testing.assert_array_equal(known.predict(pd.DataFrame(X, columns=names)), expected.predict(X))
+        with pytest.raises(ValueError, match="X has 3 features, but BoomerClassifier is expecting 4 features"):
+            known.predict(make(X)[:, :3])
+        with pytest.raises(ValueError, match="feature names should match"):
+            known.predict(FRAME)
+    assert not hasattr(model.fit(make(X), Y), "feature_names_in_")
+    model.fit(FRAME, Y)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model.predict(X)
+
+
+def test_names_of_a_pipeline_are_asked_for_when_they_are_there() -> None:
+    texts = ["red apple", "green apple", "red cherry", "green pear"]
+    vectorizer = TfidfVectorizer()
+    pipeline = make_pipeline(vectorizer, BoomerClassifier(n_rules=5, random_state=1))
+    pipeline.fit(texts, np.eye(4, 2, dtype=int), boomerclassifier__feature_names=vectorizer.get_feature_names_out)
+    assert pipeline[-1].rules_.feature_names == ("apple", "cherry", "green", "pear", "red")
+    assert pipeline.predict(texts).shape == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "names", "message"),
+    [
+        (X, list("abc"), "feature_names has 3 names, but X has 4 features"),
+        (X, list("abca"), "feature_names must be distinct, got 'a' twice"),
+        (X, ["a", "b", "c", 4], "feature_names must be text, got 4"),
+        (FRAME, list("abce"), "feature_names has 'e' where the feature is called 'd' already"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(table: Any, names: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BoomerClassifier(n_rules=2).fit(table, Y, feature_names=names)
+
+
+def test_names_stay_the_same_while_rules_are_added() -> None:
+    model = BoomerClassifier(n_rules=2, warm_start=True).fit(X, Y, feature_names=list("abcd"))
+    model.set_params(n_rules=3).fit(X, Y)
+    model.set_params(n_rules=4).fit(X, Y, feature_names=list("abcd"))
+    assert model.rules_.feature_names == tuple("abcd")
+    with pytest.raises(ValueError, match="feature_names has 'e' where the feature is called 'd' already"):
+        model.set_params(n_rules=5).fit(X, Y, feature_names=list("abce"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pyboomer.datasets.arff import ArffError, read_arff, unquote
+from pyboomer.datasets.arff import ArffError, _remove_comment, read_arff, unquote
 
 HEADER = "@relation r\n@attribute a numeric\n@attribute b {x,'y z'}\n@attribute c {0,1}\n@data\n"
 
@@ -228,3 +229,25 @@ def test_a_malformed_row_of_numbers_is_named(rows: str, message: str, tmp_path: 
 def test_a_malformed_header_is_named(header: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ArffError, match=re.escape(message)):
         read_arff(write(tmp_path, header))
+
+
+UNCOMMENTED = re.compile(
+    r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?<!\s)%|[^%])*""", re.DOTALL
+)  # obvious, and takes quadratic time where quotes are not closed
+
+
+@given(text=st.text("'\"\\ %,a", max_size=30))
+def test_a_comment_begins_at_the_first_word_that_does_so_outside_of_quotes(text: str) -> None:
+    obvious = UNCOMMENTED.match(text)
+    assert obvious is not None
+    assert _remove_comment(text) == obvious[0].strip()
+
+
+@pytest.mark.parametrize("row", ["'", "\\'", "'\"", "\\' %", "\\',", "' "])
+@pytest.mark.parametrize("frame", ["%s", "'%s", "{0 %s}", "{0 '%s}"])
+def test_long_rows_of_quotes_are_refused_at_once(tmp_path: Path, row: str, frame: str) -> None:
+    path = write(tmp_path, HEADER + frame.replace("%s", row * (100_000 // len(row))))
+    start = time.process_time()
+    with pytest.raises(ArffError, match=r"file\.arff, line 6: "):
+        read_arff(path)
+    assert time.process_time() - start < 3  # in quadratic time, a minute

@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -159,9 +161,9 @@ def test_maps_of_few_and_many_labels(n_labels: int) -> None:
     assert len(texts(display.ax_.xaxis)) <= 40
 
 
-def test_names_are_not_read_as_formulas() -> None:
+def test_names_are_not_read_as_formulas_and_are_valid_in_svg() -> None:
     pd = pytest.importorskip("pandas")
-    names = ["$\\frac{$", "<script>", "a\nb", "100 %", "x_1^2", "\\alpha", "$x$"]
+    names = ["$\\frac{$", "<script>", "a\nb", "nothing\0\x1b", "x_1^2", "\\alpha", "$x$"]
     frame = pd.DataFrame(X[:, 20:27], columns=names)
     labels = pd.DataFrame(Y[:, :6], columns=names[:6])
     clf = BoomerClassifier(n_rules=20, random_state=1).fit(frame, labels)
@@ -172,6 +174,9 @@ def test_names_are_not_read_as_formulas() -> None:
         ExplanationDisplay.from_estimator(clf, frame, label=0),
     ):
         draw(display)
+        picture = BytesIO()
+        display.figure_.savefig(picture, format="svg")
+        ElementTree.fromstring(picture.getvalue())
 
 
 def test_a_model_without_conditions_can_be_drawn() -> None:

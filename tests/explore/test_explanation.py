@@ -291,9 +291,22 @@ def test_of_many_labels_those_that_matter_are_shown() -> None:
     assert "y20 +" in explanation.to_text(max_labels=3).splitlines()[1]
 
 
+def test_an_example_is_called_by_its_index() -> None:
+    model, named = fit(), SONGS.set_axis([f"song {n}" for n in range(len(SONGS))])
+    for table, name in ((named[3:5], "song 4"), (SONGS[3:5], "4"), (SONGS[3:5].reset_index(drop=True), "1")):
+        explanation = model.explain(table, change=False)[1]
+        assert (explanation.example, explanation.name) == (1, name)
+        assert str(explanation).startswith(f"Example {name}: ")
+        assert repr(explanation).startswith(f"<Explanation of example {name}: ")
+        assert f"Example {name}: " in explanation._repr_html_()
+    X = SONGS[["tempo", "noise"]].to_numpy()
+    (explanation,) = BoomerRegressor(n_rules=5, random_state=1).fit(X, X[:, 1]).explain(X[7:8])
+    assert explanation.name == "0"
+
+
 def test_names_are_text_in_html() -> None:
     evil = "<script>alert('x')</script>"
-    X = pd.DataFrame({evil: [evil, "b"] * 20})
+    X = pd.DataFrame({evil: [evil, "b"] * 20}, index=[evil] * 40)
     Y = pd.DataFrame({evil: [1, 0] * 20, "<b>": [0, 1] * 20})
     html = fit(X, Y, learning_rate=1.0).explain(X[:1])[0]._repr_html_()
     assert "<script" not in html

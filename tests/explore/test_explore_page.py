@@ -151,6 +151,15 @@ def test_histograms_count_all_examples(songs: tuple[pd.DataFrame, pd.DataFrame],
     assert features["categories"][style] == {0: "folk", 1: "jazz", 2: "rock"}
 
 
+@pytest.mark.parametrize("value", [2.0**53, -(2.0**53), 2.0**60, 1e300])
+def test_histograms_count_numbers_of_any_size(value: float) -> None:
+    X = np.array([[0.0], [1.0], [value], [value]])
+    model = BoomerClassifier(n_rules=5, random_state=1).fit(X, [[0, 1], [1, 0], [1, 1], [1, 1]])
+    for table in (X, X[2:]):
+        (histogram,) = summarise(model, table)["features"]["histograms"]
+        assert sum(histogram["counts"]) == len(table)
+
+
 def test_categories_that_nothing_mentions_are_left_out() -> None:
     X = pd.DataFrame({"id": [f"item {i}" for i in range(500)], "x": np.arange(500.0)})
     clf = BoomerClassifier(n_rules=5, random_state=1).fit(X, (X[["x"]] > 250).astype(int).assign(z=1))

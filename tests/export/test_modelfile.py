@@ -5,6 +5,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ RNG = np.random.default_rng(0)
 X = np.round(RNG.normal(size=(30, 4)), 1)
 Y = (X[:, :3] + 0.3 * RNG.normal(size=(30, 3)) > 0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c", "d"]).assign(kind=np.array(["Übel", 'quo"te', "x"])[Y[:, 0] + Y[:, 1]])
+COLOURS = Enum("Colour", {"RED": "red", "GREEN": "green", "BLUE": "blue", "NONE": ""}, type=str)
 OWN = Loss("own", "diagonal", label_wise_logistic.value, label_wise_logistic.derivatives)
 
 MODELS: dict[str, tuple[dict[str, Any], Any, Any]] = {
@@ -43,6 +45,10 @@ MODELS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "two classes": ({}, X, np.where(Y[:, 0] == 1, "yes", "no")),
     "three classes": ({}, X, Y.sum(axis=1) * 10),
     "classes of objects": ({}, X, pd.Series(np.array(["p", "q", "r", "s"])[Y.sum(axis=1)], dtype=object)),
+    "classes of an enum": ({}, X, np.array([*COLOURS], dtype=object)[Y.sum(axis=1)]),
+    "classes of long floats": ({}, X, np.array([0, 1, 2.0**70, 2.0**80], dtype=np.longdouble)[Y.sum(axis=1)]),
+    "columns of a frame": ({"fixed_features": FRAME.columns[:2]}, FRAME, Y),
+    "mask of a frame": ({"fixed_features": FRAME.columns.to_series() == "a"}, FRAME, Y),
     "boolean classes": ({}, X, Y[:, 0] == 1),
     "one class": ({}, X, np.full(30, 7, dtype=np.int16)),
     "own loss": ({"loss": OWN}, X, Y),

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyboomer import BoomerClassifier, BoomerRegressor, RuleEnsemble, load_model
+from pyboomer import BoomerClassifier, BoomerRegressor, Loss, RuleEnsemble, load_model
 
 FOLDER = Path(__file__).parent
 
@@ -567,7 +567,37 @@ def test_a_file_of_version_1_is_still_read(expected: dict[str, Any], tmp_path: P
 
 def test_pickled_rules_that_lack_a_later_field_get_its_default() -> None:
     rules = fit("numeric").rules_
-    restore, arguments, _ = rules.__reduce__()
-    assert arguments == ()
-    fields = {name: value for name, value in restore.keywords.items() if name != "categories"}
-    assert pickle.loads(pickle.dumps(partial(RuleEnsemble, **fields)))() == rules
+    state = {name: value for name, value in rules.__getstate__().items() if name != "condition_digits"}
+    again = object.__new__(RuleEnsemble)
+    again.__setstate__(state)
+    assert again == rules
+    assert not again.condition_digits.any()
+
+
+def test_the_state_of_a_model_is_plain_values_so_that_others_can_store_it() -> None:
+    """Such as skops, which MLflow uses: it calls `__reduce__` and `__getstate__`, and knows no mapping proxy."""
+    model = fit("nominal")
+    seen, strange = [model.__getstate__()], []
+    while seen:
+        value = seen.pop()
+        if isinstance(value, dict):
+            seen += value.values()
+        elif isinstance(value, list | tuple):
+            seen += value
+        elif type(value).__module__.startswith("pyboomer") and not isinstance(value, Loss):
+            seen.append(value.__getstate__())
+            assert value.__reduce__()[0] is not partial
+        elif not isinstance(value, str | int | float | np.ndarray | np.dtype | Loss | None):
+            strange.append(value)
+    assert strange == []
+
+
+def test_skops_stores_a_model() -> None:
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    for name in ("nominal", "classes", "regressor"):
+        model, table = fit(name), MODELS[name][2]
+        stored = skops.dumps(model)
+        again = skops.loads(stored, trusted=skops.get_untrusted_types(data=stored))
+        assert again.rules_ == model.rules_
+        assert not again.rules_.gain.flags.writeable
+        np.testing.assert_array_equal(again.predict(table), model.predict(table))

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,30 @@ def test_the_prediction_for_one_column_is_a_class(classes: list[Any]) -> None:
     y = y[np.clip(np.round(2 * X[:, 0] + 2), 0, len(classes) - 1).astype(int)]
     for loss in ("label-wise-logistic", "example-wise-logistic"):
         check(classifier(loss=loss).fit(X, y), X_NEW)
+
+
+class Loud(str):
+    """Text with code of its own."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        raise AssertionError("no code of a text is run")
+
+    __str__ = __repr__
+
+
+def test_text_of_any_class_is_written_as_the_text_that_it_is() -> None:
+    for kind in (np.str_, Loud, Enum("Letter", {"A": "a", "B": "b", "C": "c"}, type=str)):
+        letters = np.array([kind(letter) for letter in "abc"], dtype=object)
+        y = letters[np.clip(np.round(X[:, 0] + 1), 0, 2).astype(int)]
+        frame = pd.DataFrame({"letter": pd.Series(y, dtype=object), "x": X[:, 0]})
+        scorer = load(classifier(categorical_features=["letter"]).fit(frame, y))
+        assert scorer["CLASSES"] == ("a", "b", "c")
+        assert {type(name) for name in (*scorer["CLASSES"], *scorer["LABELS"], *scorer["CATEGORIES"]["letter"])} == {
+            str
+        }
+        assert scorer["predict"]({"letter": "a", "x": -1.0}) == "a"
 
 
 def test_a_regressor_predicts_numbers() -> None:

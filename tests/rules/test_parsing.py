@@ -1,8 +1,12 @@
 """Rules survive being written and read, and what cannot be read is named with its place."""
 
 import re
+from math import inf, nextafter
+from sys import float_info
+from time import process_time
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +14,8 @@ from hypothesis import strategies as st
 from pyboomer.rules.ensemble import Condition, Rule
 from pyboomer.rules.operators import OPERATORS
 from pyboomer.rules.parsing import write_rule
+
+BELOW_3 = 2.9999999999999996
 
 
 def conditions_of(rule: Rule) -> list[tuple[str, str, Any]]:
@@ -40,6 +46,15 @@ def test_a_default_rule_has_no_conditions() -> None:
         ("1<x", [("x", ">", 1.0)]),
         ("1<x<=2", [("x", ">", 1.0), ("x", "<=", 2.0)]),
         ("3 <= 5", [("3", "<=", 5.0)]),
+        ("x < 3", [("x", "<=", BELOW_3)]),
+        ("x >= 3", [("x", ">", BELOW_3)]),
+        ("3 > x", [("x", "<=", BELOW_3)]),
+        ("3 <= x", [("x", ">", BELOW_3)]),
+        ("3 >= x", [("x", "<=", 3.0)]),
+        ("1 <= x < 3", [("x", ">", 1 - 2**-53), ("x", "<=", BELOW_3)]),
+        ("3 > x >= 1", [("x", "<=", BELOW_3), ("x", ">", 1 - 2**-53)]),
+        ("x < 0", [("x", "<=", -5e-324)]),
+        ('"3" <= small', [("3", "<=", "small")]),
         ("color=red <= 0.5", [("color=red", "<=", 0.5)]),
         ("rock and roll, then <= 1", [("rock and roll, then", "<=", 1.0)]),
         ('5" pipe <= 1', [('5" pipe', "<=", 1.0)]),
@@ -80,15 +95,17 @@ def test_scores_are_told_from_labels(text: str, expected: dict[str, float]) -> N
     ("text", "fault", "place"),
     [
         ("", "a rule starts with IF or DEFAULT", ""),
-        ("if x <= 3 THEN y +1", "a rule starts with IF or DEFAULT", "if x"),
+        ("ifx <= 3 then y +1", "a rule starts with IF or DEFAULT", "ifx"),
         ("IFx <= 3 THEN y +1", "a rule starts with IF or DEFAULT", "IFx"),
-        ("IF x <= 3 then y +1", "THEN is missing", ""),
+        ("IF x <= 3 y +1", "THEN is missing,", ""),
+        ("IF x <= 3 then y +1", "THEN is missing (in capitals, as IF is)", ""),
         ("IF THEN y +1", "a condition is missing", "THEN"),
         ("IF x <= 3 AND THEN y +1", "a condition is missing", "THEN"),
         ("IF x = 3 THEN y +1", "expected a condition", "x = 3"),
-        ("IF x < 3 THEN y +1", "a condition reads x <= 1, x > 1, 1 < x <= 2, x == a or x != a", "x < 3"),
-        ("IF x >= 3 THEN y +1", "a condition reads", "x >= 3"),
-        ("IF a <= b > 3 THEN y +1", "a condition reads", "a <= b"),
+        ("IF a <= b > 3 THEN y +1", "a condition reads x <= 1, x > 1, 1 < x <= 2, x == a or x != a", "a <= b"),
+        ("IF 1 < x == 3 THEN y +1", "a condition reads", "1 < x"),
+        ("IF size < large THEN y +1", "levels are compared by <= and > alone", "large"),
+        ("IF x < -1.7976931348623157e308 THEN y +1", "there is no number below", "-1.79"),
         ("IF x > THEN y +1", "a number is missing", "THEN"),
         ("IF x <= 1e999 THEN y +1", "the number is too large", "1e999"),
         ("IF <= 3 THEN y +1", "a feature is missing", "<= 3"),
@@ -114,6 +131,74 @@ def test_a_fault_is_named_with_its_place(text: str, fault: str, place: str) -> N
     assert f"at character {len(caret)} of" in message
     if not place:
         assert len(caret) == len(text) + 1
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["<", "<=", ">", ">="]), st.data())
+def test_each_operator_says_what_it_says_of_all_numbers(limit: float, operator: str, data: st.DataObject) -> None:
+    if limit == -float_info.max:
+        return
+    with np.errstate(over="ignore"):
+        narrow = float(np.float32(limit))
+    near = [limit, nextafter(limit, -inf), nextafter(limit, inf), narrow]
+    values = np.array([*near, data.draw(st.floats(allow_nan=False))])
+    expected = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[operator](values, limit)
+    (condition,) = Rule.parse(f"IF x {operator} {limit!r} THEN y +1").body
+    np.testing.assert_array_equal(condition.covers(values), expected)
+    (condition,) = Rule.parse(f"IF x {condition.operator} {condition.value_text()} THEN y +1").body  # as it is printed
+    np.testing.assert_array_equal(condition.covers(values), expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if 1 < x <= 2 and weather == sunny then beach +1",
+        "If 1 < x <= 2 AND weather == sunny Then beach +1",
+        'iF 1 < "x" <= 2 And "weather" == "sunny" tHEN "beach" +1',
+    ],
+)
+def test_keywords_may_be_in_any_case_if_the_first_is(text: str) -> None:
+    assert str(Rule.parse(text)) == "IF 1 < x <= 2 AND weather == sunny THEN beach +1"
+    assert str(Rule.parse("default beach +1")) == "DEFAULT beach +1"
+    assert conditions_of(Rule.parse('if "rock and roll" <= 1 then y +1')) == [("rock and roll", "<=", 1.0)]
+
+
+LONG = 30_000
+SLOW = {
+    "digits": f"DEFAULT y {'1' * LONG}x",
+    "signed digits": f"DEFAULT y +{'1' * LONG}x",
+    "spaces": f"DEFAULT y{' ' * LONG}",
+    "signs": f"DEFAULT {'+ ' * LONG}",
+    "numbers": f"DEFAULT {'+1 ' * LONG}x",
+    "exponents": f"DEFAULT y {'1e' * LONG}",
+    "quotes": f"IF {'=' + chr(34) * LONG} THEN y +1",
+    "open quotes": f"IF {' AND '.join(['a == ' + chr(34) + 'a'] * LONG)} THEN y +1",
+    "backslashes": f"IF {chr(34)}{chr(92) * LONG} <= 1 THEN y +1",
+    "operators": f"IF {'<' * LONG} THEN y +1",
+    "a category": f"IF x == {'9' * LONG} THEN y +1",
+    "a threshold": f"IF x <= {'9' * LONG} THEN y +1",
+    "remarks": f"DEFAULT {'(+1 more' * LONG}",
+}
+
+
+@pytest.mark.parametrize("text", SLOW.values(), ids=SLOW)
+def test_no_text_takes_long_and_no_fault_is_long(text: str) -> None:
+    begin = process_time()
+    try:
+        Rule.parse(text)
+    except ValueError as error:
+        assert len(str(error)) < 500  # noqa: PT017
+    assert process_time() - begin < 5  # what grows with the square takes minutes
+
+
+def test_the_time_to_read_a_rule_grows_with_its_length() -> None:
+    def measure(n: int) -> float:
+        body, head = (f"{i} < x{i} <= {i + 1}" for i in range(n)), (f"y{i} +1" for i in range(n))
+        text = f"IF {' AND '.join(body)} THEN {', '.join(head)}"
+        begin = process_time()
+        assert len(Rule.parse(text).body) == 2 * n
+        return process_time() - begin
+
+    assert min(measure(8000) for _ in range(2)) < 4 * 16 * max(measure(500) for _ in range(3))  # the square: 16 * 16
 
 
 def test_only_text_is_read() -> None:

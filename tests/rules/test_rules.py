@@ -360,13 +360,20 @@ def test_a_notebook_shows_a_table() -> None:
     assert small_ensemble()[[1] * 50]._repr_html_().endswith("<p>... and 30 more rules</p>")
 
 
+def test_a_notebook_shows_a_rule_as_a_row() -> None:
+    html = small_ensemble()[1]._repr_html_()
+    assert html.count("<tr>") == 2
+    assert ">12</td>" in html
+    assert small_ensemble()[0]._repr_html_().count("<em>always</em>") == 1
+
+
 EVIL = '<script>alert("x")</script>&\'😀'
 
 
 def test_names_are_text_in_html() -> None:
     evil = Rule((Condition(0, "==", EVIL, EVIL),), (0,), (1.0,), (EVIL,))
     html = RuleEnsemble.from_rules([evil], Schema((EVIL,), {0: (EVIL,)}), [EVIL])._repr_html_()
-    assert "<script" not in html
+    assert "<script" not in html + evil._repr_html_()
     assert html.count("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;&#x27;😀") == 3
 
 

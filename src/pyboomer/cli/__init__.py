@@ -4,24 +4,52 @@ Modules that take long to import are imported where they are used, so that help 
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
-from pyboomer.cli import commands, evaluate, explore, reproduce
+from pyboomer.cli import commands, evaluate, explore, predict, reproduce
 from pyboomer.cli.group import boomer
+from pyboomer.learning.interrupt import Terminated, raise_terminated
+from pyboomer.rules.text import show_line
 
-COMMANDS = (commands, evaluate, explore, reproduce)  # importing them adds their commands to the group
+COMMANDS = (commands, evaluate, explore, predict, reproduce)  # importing them adds their commands to the group
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `boomer` and return its exit code: 0, 2 for an error, 130 for Ctrl-C, 1 for a closed pipe or a defect.
+    """Run `boomer` and return its exit code.
 
-    Whatever goes wrong is told in one line.
+    That is 0, 2 for an error, 130 for Ctrl-C, 143 for SIGTERM, 1 for a closed pipe or a defect. Whatever goes wrong is
+    told in one line.
     """
-    warnings.showwarning = lambda message, *_: click.echo(f"boomer: warning: {message}", err=True)
+    with _heed_sigterm(), warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
+        # commands find columns by name themselves, so that arrays, which have no names, are safe to pass
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return _run(arguments)
+
+
+@contextmanager
+def _heed_sigterm() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does, unless whoever calls has plans of its own for it."""
+    is_ours = (
+        threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if is_ours:
+        signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        yield
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         with boomer.make_context("boomer", list(sys.argv[1:] if arguments is None else arguments)) as context:
             boomer.invoke(context)
@@ -29,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as request:
         return request.exit_code
     except KeyboardInterrupt as interrupt:
-        return _complain(f"interrupted{f': {interrupt}' if str(interrupt) else ''}", 130)
+        what, code = ("terminated", 143) if isinstance(interrupt, Terminated) else ("interrupted", 130)
+        return _complain(f"{what}{f': {interrupt}' if str(interrupt) else ''}", code)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough; nothing may be written at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -46,5 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"boomer: {' '.join(message.split())}", err=True)
+    _say(message)
     return code
+
+
+def _say(message: str) -> None:
+    click.echo(f"boomer: {show_line(' '.join(message.split()))}", err=True)

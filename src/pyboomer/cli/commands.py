@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pyboomer.cli.group import (
     boomer,
-    check_writable,
     json_option,
     labels_option,
     plain,
     print_json,
     quiet_option,
+    sep_option,
     shows_progress,
     xml_option,
 )
 from pyboomer.cli.inputs import (
     fit_model,
+    list_files,
     make_model,
     match_names,
-    pick_features,
     read_dataset,
-    read_features,
     read_input,
 )
-from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
-
-if TYPE_CHECKING:
-    import numpy as np
+from pyboomer.cli.options import LearnerCommand
+from pyboomer.files import check_output
 
 
 @boomer.command()
-@click.option("--quiet", is_flag=True, help="Show no note on what is under way.")
+@quiet_option
 @click.option(
     "-o",
     "--output",
@@ -46,7 +42,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The page to write, for the browser.",
 )
-def demo(quiet: bool, output: str) -> None:
+def demo(quiet: bool, output: str) -> None:  # noqa: ARG001
     """Learn rules from built-in data and show them, in a few seconds.
 
     Trains with both losses on handwritten digits, and writes a page of the rules for the browser; needs neither network
@@ -56,10 +52,10 @@ def demo(quiet: bool, output: str) -> None:
     Example:
       boomer demo
     """
-    check_writable(output)
     from pyboomer.cli.demo import show_demo
 
-    show_demo(output, quiet)
+    check_output(output)
+    show_demo(output)
 
 
 @boomer.command()
@@ -85,6 +81,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
         from pyboomer.datasets import list_datasets
         from pyboomer.datasets.catalog import BUILT_IN
         from pyboomer.datasets.openml import OPENML_IDS
+        from pyboomer.rules.text import show_line
 
         known = list_datasets()
         places = {known_name: "built in" if known_name in BUILT_IN else "local file" for known_name in known}
@@ -92,8 +89,9 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
         if as_json:
             print_json([{"name": known_name, "place": place} for known_name, place in places.items()])
         else:
-            width = max(map(len, places))
-            click.echo("\n".join(f"{known_name:<{width}}  {place}" for known_name, place in places.items()))
+            shown = {show_line(known_name): place for known_name, place in places.items()}
+            width = max(map(len, shown))
+            click.echo("\n".join(f"{known_name:<{width}}  {place}" for known_name, place in shown.items()))
         return
     ds = read_dataset(name, xml)
     figures, counts = ds.describe(), dict(zip(ds.label_names, ds.Y.sum(axis=0).tolist(), strict=True))
@@ -113,15 +111,24 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
 @click.option("-o", "--output", required=True, metavar="FILE", help="The model file to write (JSON).")
 @xml_option
 @labels_option
+@sep_option
 @json_option
 @quiet_option
 def train(
-    data: str, output: str, xml: str | None, labels: Sequence[str], as_json: bool, quiet: bool, **parameters: Any
+    data: str,
+    output: str,
+    xml: str | None,
+    labels: Sequence[str],
+    sep: str | None,
+    as_json: bool,
+    quiet: bool,
+    **parameters: Any,
 ) -> None:
     """Learn a model from DATA and save it.
 
-    Empty cells are missing values; in a column of labels, labels that are not known. Ctrl-C stops early; the rules
-    learned so far are saved.
+    Empty cells are missing values; in a column of labels, labels that are not known. Ctrl-C and SIGTERM stop early; the
+    rules learned so far are saved, but never over a file that is there already: then they go into a file beside it,
+    such as model-interrupted.json.
 
     \b
     Examples:
@@ -130,27 +137,39 @@ def train(
       boomer train songs.csv --labels 'mood_*' -o model.json --random-state 1
     """
     from pyboomer.cli.reports import format_count
+    from pyboomer.learning.interrupt import DeferredInterrupt
 
-    check_writable(output)
-    examples = read_input(data, xml, labels, unknown=True)
+    check_output(output, list_files(data, xml))
+    examples = read_input(data, xml, labels, sep=sep, nominal=parameters["categorical_features"])
     model = make_model(examples, parameters, shows_progress(quiet))
     start = time.perf_counter()
     try:
         fit_model(model, examples)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if not hasattr(model, "rules_"):
             raise
-        model.save(output)
+        place = _spare_old(output)
+        model.save(place)
         learned = format_count(len(model.rules_), "rule")
-        raise KeyboardInterrupt(f"the {learned} learned so far are saved in {output}") from None
+        kept = f"; {output} is as it was" if place != output else ""
+        raise type(interrupt)(f"the {learned} learned so far are saved in {place}{kept}") from None
     seconds = time.perf_counter() - start
-    model.save(output)
+    with DeferredInterrupt():
+        model.save(output)
     if as_json:
         sizes = dict(zip(("examples", "features"), (len(examples.Y), len(examples.feature_names)), strict=True))
         content = {"data": examples.name, **sizes, "labels": list(examples.label_names), "rules": len(model.rules_)}
         print_json({**content, "parameters": plain(parameters), "seconds": seconds, "model": output})
     else:
         click.echo(f"{examples}\nLearned {format_count(len(model.rules_), 'rule')} in {seconds:.1f} s: {output}")
+
+
+def _spare_old(output: str) -> str:
+    """Where to save what was cut short: beside a model that is there already, which may be the better one."""
+    path = Path(output)
+    if not path.is_file() or path.stat().st_size == 0:
+        return output
+    return str(path.with_name(f"{path.stem}-interrupted{path.suffix}"))
 
 
 @boomer.command()
@@ -204,82 +223,6 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
         click.echo(list_rules((t, shares[t], rule) for t, rule in kept) if kept else "(no such rules)")
 
 
-@boomer.command(cls=LearnerCommand, only=PREDICTING)
-@click.argument("model", metavar="MODEL")
-@click.argument("data")
-@click.option("-o", "--output", metavar="FILE", help="The CSV file to write instead of the standard output.")
-@click.option("--proba", "kind", flag_value="proba", help="Write the probability of each label.")
-@click.option("--scores", "kind", flag_value="scores", help="Write the score of each label.")
-@json_option
-@click.pass_context
-def predict(
-    ctx: click.Context,
-    model: str,
-    data: str,
-    output: str | None,
-    kind: str | None,
-    as_json: bool,
-    **parameters: Any,
-) -> None:
-    """Predict the labels of DATA with a saved MODEL, as CSV.
-
-    Columns are found by name; labels and other columns may be among them and are ignored.
-
-    \b
-    Examples:
-      boomer predict model.json new.csv -o predictions.csv
-      boomer predict model.json new.csv --proba --json
-    """
-    import numpy as np
-
-    from pyboomer.loading import load_model
-
-    check_writable(output)
-    learned = load_model(model)
-    given = list_given(ctx, parameters)
-    is_regressor = not hasattr(learned, "classes_")
-    if is_regressor and (kind or "decode" in given):
-        raise click.UsageError(f"{model} predicts numbers, which --proba, --scores and --decode are not for")
-    learned.set_params(**given)
-    X = pick_features(learned, read_features(data, learned))
-    if is_regressor:
-        values, names = learned.predict(X), list(learned.label_names_)
-        return _write_predictions(output, as_json, "numbers", names, values.reshape(len(values), -1))
-    function = {"proba": learned.predict_proba, "scores": learned.decision_function}.get(kind or "", learned.predict)
-    values = function(X)
-    values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
-    names = list(learned.label_names_)
-    if values.ndim == 1:  # a model of one column of classes, learned in Python
-        names, values = (["class"] if kind is None else names[:1]), values[:, None]
-    elif values.shape[1] != len(names):
-        names = [str(name) for name in learned.classes_]
-    if kind is None and values.dtype.kind in "bf":
-        values = values.astype(np.int8)
-    _write_predictions(output, as_json, kind or "labels", names, values)
-
-
-def _write_predictions(output: str | None, as_json: bool, kind: str, names: Sequence[str], values: np.ndarray) -> None:
-    if as_json:
-        text = json.dumps({"kind": kind, "labels": list(names), "predictions": values.tolist()}) + "\n"
-    else:
-        text = _write_csv(names, values.tolist())
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        Path(output).write_text(text, encoding="utf-8")
-
-
-def _write_csv(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    import csv
-    import io
-
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([f"{value:.6g}" if isinstance(value, float) else value for value in row] for row in rows)
-    return buffer.getvalue()
-
-
 @boomer.command()
 @click.argument("model", metavar="MODEL")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The file to write, .onnx or .py.")
@@ -293,7 +236,7 @@ def export(model: str, output: str) -> None:
     """
     from pyboomer.loading import load_model
 
-    check_writable(output)
+    check_output(output, [model])
     kind = Path(output).suffix.lower()
     if kind not in (".onnx", ".py"):
         raise click.UsageError(f"{output}: what format should this be? The name must end in .onnx or .py")

@@ -16,7 +16,6 @@ from pyboomer.cli.inputs import Input, fit_model
 from pyboomer.cli.reports import draw_pixels, draw_segments, format_table, join_drawings, spell_out_rule
 from pyboomer.datasets import load_dataset
 from pyboomer.datasets.digits import SEGMENTS
-from pyboomer.engine.choice import needs_compiling
 from pyboomer.metrics import METRICS
 
 LOSSES = ("label-wise-logistic", "example-wise-logistic")
@@ -30,7 +29,7 @@ SHOWN_METRICS = {
 }
 
 
-def show_demo(output: str, quiet: bool = False) -> None:
+def show_demo(output: str) -> None:
     """Learn from the built-in digits with both losses, print rules, an example and test results, and write a page."""
     ds = load_dataset("digits7")
     X, X_test, Y, Y_test = train_test_split(ds.X, ds.Y, test_size=1 / 3, random_state=1)
@@ -41,8 +40,6 @@ def show_demo(output: str, quiet: bool = False) -> None:
         "a on top, then clockwise to f, and g in the middle.\n"
         f"Two models learn from {len(Y):,} of the digits and are tested on the other {len(Y_test):,}."
     )
-    if not quiet and needs_compiling():
-        click.echo("(The first run compiles: about half a minute, this once.)", err=True)
     models, seconds = {}, {}
     for loss in LOSSES:
         BoomerClassifier(loss, n_rules=2).fit(X[:50], Y[:50]).predict(X[:1])  # compiled now, so that it is not timed

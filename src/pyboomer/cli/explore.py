@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 
-from pyboomer.cli.group import boomer, check_writable, labels_option, xml_option
+from pyboomer.cli.group import boomer, labels_option, sep_option, xml_option
 from pyboomer.cli.inputs import (
-    is_table_file,
+    list_files,
     match_names,
     pick_features,
     pick_labels,
     read_features,
     read_input,
 )
+from pyboomer.files import check_output
 
 
 @boomer.command()
@@ -25,6 +26,7 @@ from pyboomer.cli.inputs import (
 @click.option("--data", metavar="DATA", help="Examples to show the rules on.")
 @xml_option
 @labels_option
+@sep_option
 @click.option(
     "--max-examples",
     type=click.IntRange(min=0),
@@ -34,7 +36,13 @@ from pyboomer.cli.inputs import (
     help="How many examples, drawn at random, are part of the page.",
 )
 def explore(
-    model: str, output: str, data: str | None, xml: str | None, labels: Sequence[str], max_examples: int
+    model: str,
+    output: str,
+    data: str | None,
+    xml: str | None,
+    labels: Sequence[str],
+    sep: str | None,
+    max_examples: int,
 ) -> None:
     """Write a saved MODEL as a page for the browser.
 
@@ -49,29 +57,31 @@ def explore(
     """
     from pyboomer.loading import load_model
 
-    check_writable(output)
-    if data is None and (xml or labels):
-        raise click.UsageError("--xml and --labels say what is in --data, which is not given")
+    check_output(output, [model, *(list_files(data, xml) if data else [])])
+    if data is None and (xml or labels or sep):
+        raise click.UsageError("--xml, --labels and --sep say what is in --data, which is not given")
     learned = load_model(model)
-    X, y = (None, None) if data is None else read_data(learned, data, xml, labels)
+    X, y = (None, None) if data is None else read_data(learned, data, xml, labels, sep)
     title = Path(model).name if data is None else f"{Path(model).name} on {Path(data).name}"
     text = learned.to_html(output, X=X, y=y, max_examples=max_examples, title=title)
     click.echo(f"Wrote {output} ({len(text) / 1e6:.1f} MB): open it in a browser")
 
 
-def read_data(model: Any, data: str, xml: str | None, labels: Sequence[str]) -> tuple[Any, Any]:
+def read_data(model: Any, data: str, xml: str | None, labels: Sequence[str], sep: str | None = None) -> tuple[Any, Any]:
     """The features of DATA and, where it has them, the labels, targets or classes."""
+    from pyboomer.datasets.tables import is_table_file
+
     if not is_table_file(data):
         if not _predicts_labels(model):  # of an ARFF file, only 0/1 labels can be read
-            return pick_features(model, read_features(data, model)), None
-        examples = read_input(data, xml, labels)
+            return pick_features(model, read_features(data, model, sep=sep)), None
+        examples = read_input(data, xml, labels, sep=sep)
         return pick_features(model, examples), pick_labels(model, examples)
-    table = read_features(data, model)
+    table = read_features(data, model, sep=sep)
     X = pick_features(model, table)
     if _predicts_labels(model):
         if not labels and not set(model.label_names_) <= set(table.feature_names):
             return X, None
-        examples = read_input(data, xml, labels or model.label_names_, unknown=True)
+        examples = read_input(data, xml, labels or model.label_names_, sep=sep)
         return X, pick_labels(model, examples)
     is_regressor = not hasattr(model, "classes_")
     named = match_names(labels, table.feature_names, f"{data}: --labels", "column") if labels else []

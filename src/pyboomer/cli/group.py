@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
+import logging
 import sys
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import click
@@ -18,6 +18,13 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
 
         click.echo(f"pyboomer {__version__}")
         ctx.exit()
+
+
+def _read_separator(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:  # noqa: ARG001
+    sep = {"tab": "\t", "\\t": "\t"}.get(text or "", text)
+    if sep is not None and (len(sep) != 1 or sep in '"\r\n'):
+        raise click.UsageError(f"--sep must be one character or `tab`, got {text!r}")
+    return sep
 
 
 class OrderedGroup(click.Group):
@@ -42,7 +49,8 @@ def boomer(ctx: click.Context) -> None:
     """Learn gradient boosted multi-label rules, and read, evaluate and apply them.
 
     DATA is a data set by name (`boomer datasets`), an ARFF file with its labels in an XML file beside it or in its
-    header (Mulan, MEKA), or a CSV or Parquet file whose label columns are given by --labels.
+    header (Mulan, MEKA), or a table file whose label columns are given by --labels: CSV, TSV (both may be
+    compressed and end in .gz) or Parquet.
 
     \b
     Example:
@@ -59,35 +67,31 @@ labels_option = click.option(
     metavar="NAMES",
     help="Label columns of a CSV or Parquet file, comma separated or repeated; patterns such as 'label_*' are allowed.",
 )
+sep_option = click.option(
+    "--sep",
+    metavar="CHARACTER",
+    callback=_read_separator,
+    help="What separates the columns of CSV files: a character or `tab`; by default a comma, in .tsv files a tab.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
+
+
+def _hush(ctx: click.Context, param: click.Parameter, quiet: bool) -> bool:  # noqa: ARG001
+    if quiet:
+        logger = logging.getLogger("pyboomer")
+        ctx.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
+    return quiet
+
+
+quiet_option = click.option(
+    "--quiet", is_flag=True, callback=_hush, help="Show no progress bar, and no note on what is under way."
+)
 
 
 def shows_progress(quiet: bool) -> bool:
     """Whether to show progress bars."""
     return not quiet and sys.stderr.isatty()
-
-
-def announce_compiling() -> None:
-    """Announce the compilation that would make a progress bar over several models stand still."""
-    from pyboomer.engine.choice import needs_compiling
-    from pyboomer.learning.training import COMPILING
-
-    if needs_compiling():
-        click.echo(COMPILING, err=True)
-
-
-def check_writable(path: str | None) -> None:
-    """Refuse a file that cannot be written before hours are spent on what belongs in it."""
-    if path is None:
-        return
-    folder = Path(path).parent
-    if Path(path).is_dir():
-        raise click.UsageError(f"{path} is a folder, not a file to write")
-    if not folder.is_dir():
-        raise click.UsageError(f"{path} cannot be written: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise click.UsageError(f"{path} cannot be written: no permission to write in {folder}")
 
 
 def print_json(content: Any) -> None:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyboomer.cli.options import NAMES_HELP
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -32,54 +30,87 @@ class Input:
 
     def __str__(self) -> str:
         from pyboomer.cli.reports import format_count, format_names
+        from pyboomer.rules.text import show_line
 
         sizes = {"example": len(self.Y), "feature": len(self.feature_names), "label": len(self.label_names)}
-        text = f"{self.name}: {', '.join(format_count(size, noun) for noun, size in sizes.items())}"
+        text = f"{show_line(self.name)}: {', '.join(format_count(size, noun) for noun, size in sizes.items())}"
         nominal = [self.feature_names[j] for j in self.nominal]
-        # a column of numbers with a typing error in it is text, and shows up here
-        return f"{text}; nominal: {format_names(nominal)}" if nominal else text
+        if nominal:  # a column of numbers with a typing error in it is text, and shows up here
+            text += f"; nominal: {format_names(nominal)}"
+        unknown = int((self.Y != self.Y).sum())
+        return f"{text}; {format_count(unknown, 'label')} unknown" if unknown else text
 
     def take(self, rows: np.ndarray) -> Input:
         """Select examples."""
         return replace(self, X=self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows], Y=self.Y[rows])
 
 
-def read_input(data: str, xml: str | None, labels: Sequence[str], unknown: bool = False) -> Input:
-    """Read features and labels: a data set by name, an ARFF, CSV or Parquet file.
+def read_input(
+    data: str,
+    xml: str | None,
+    labels: Sequence[str],
+    *,
+    sep: str | None = None,
+    nominal: Sequence[str] | None = None,
+) -> Input:
+    """Read features and labels: a data set by name, an ARFF file, or a table file.
 
-    Whether labels may be `unknown`, empty cells in a table, is for the command to say.
+    `nominal` names features that are nominal although they hold numbers. Empty cells of labels are unknown labels.
     """
-    if is_table_file(data):
-        if xml:
-            raise click.UsageError("--xml goes with an ARFF file; name the columns of labels by --labels")
-        frame = _read_frame(data)
-        columns = [str(name) for name in frame.columns]
-        if not labels:
-            from pyboomer.cli.reports import format_names
+    from pyboomer.datasets.tables import is_table_file, load_table
 
+    if not is_table_file(data):
+        if labels or sep:
             raise click.UsageError(
-                f"{data}: which columns are labels? Give --labels; there are {format_names(columns)}"
+                f"{data}: {'--labels' if labels else '--sep'} goes with a CSV or Parquet file; an ARFF file takes --xml"
             )
-        label_names = match_names(labels, columns, f"{data}: --labels", "column")
-        X = frame[[name for name in columns if name not in label_names]]
-        text = tuple(j for j, dtype in enumerate(X.dtypes) if dtype.kind not in "buif")
-        Y = _read_label_columns(data, frame, label_names, unknown)
-        return Input(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), text)
-    if labels:
-        raise click.UsageError(f"{data}: --labels goes with a CSV or Parquet file; an ARFF file takes --xml")
-    return _wrap_dataset(read_dataset(data, xml))
+        return _declare_nominal(_wrap_dataset(read_dataset(data, xml)), nominal)
+    if xml:
+        raise click.UsageError("--xml goes with an ARFF file; name the columns of labels by --labels")
+    from pyboomer.data.tables import list_nominal
+
+    frame = load_table(data, sep=sep)
+    columns = [str(name) for name in frame.columns]
+    if not labels:
+        from pyboomer.cli.reports import format_names
+
+        raise click.UsageError(f"{data}: which columns are labels? Give --labels; there are {format_names(columns)}")
+    label_names = match_names(labels, columns, f"{data}: --labels", "column")
+    X = frame[[name for name in columns if name not in label_names]]
+    Y = _read_label_columns(data, frame, label_names)
+    found = set(list_nominal(X))
+    text = tuple(j for j, name in enumerate(X.columns) if name in found)
+    return _declare_nominal(Input(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), text), nominal)
 
 
-def read_features(data: str, model: BoomerClassifier) -> Input:
-    """Read all columns of DATA as candidates for the features of a model; labels may be among them, or absent."""
+def _declare_nominal(examples: Input, patterns: Sequence[str] | None) -> Input:
+    """Let features be nominal that do not look it; in a DataFrame, by their types, so that the others keep theirs."""
+    names = match_names(patterns or (), examples.feature_names, "--categorical-features", "feature")
+    columns = sorted({*examples.nominal, *map(examples.feature_names.index, names)})
+    is_frame = hasattr(examples.X, "iloc")
+    X = examples.X.astype(dict.fromkeys(names, object)).astype(dict.fromkeys(names, "category")) if is_frame else None
+    return replace(examples, X=X if is_frame else examples.X, nominal=tuple(columns))
+
+
+def read_features(data: str, model: BoomerClassifier, *, sep: str | None = None, ids: Sequence[str] = ()) -> Input:
+    """Read all columns of DATA as candidates for the features of a model; labels may be among them, or absent.
+
+    Columns that are `ids` are taken as they are written.
+    """
     import numpy as np
 
+    from pyboomer.datasets.tables import is_table_file, list_columns, load_table
+
+    schema = model.rules_.schema
+    text = [schema.names[j] for j in sorted(schema.with_text)]
     if is_table_file(data):
-        schema = model.rules_.schema
-        frame = _read_frame(data, [schema.names[j] for j in sorted(schema.with_text)])
+        kept = match_names(ids, list_columns(data, sep=sep), f"{data}: --id", "column") if ids else []
+        frame = load_table(data, sep=sep, text=text, verbatim=[name for name in kept if name not in schema.names])
         return Input(Path(data).name, frame, np.empty((len(frame), 0)), tuple(map(str, frame.columns)), ())
+    if sep:
+        raise click.UsageError(f"{data}: --sep goes with a CSV file")
     if not data.lower().endswith(".arff"):
-        return _wrap_dataset(read_dataset(data, None))
+        return _wrap_dataset(read_dataset(data, None), text)
 
     from pyboomer.datasets.arff import read_arff
     from pyboomer.datasets.dataset import Dataset, write_codes
@@ -89,7 +120,16 @@ def read_features(data: str, model: BoomerClassifier) -> Input:
     categories = {j: a.categories for j, a in enumerate(table.attributes) if a.categories is not None}
     write_codes(table.cells, categories)
     no_labels = np.empty((table.cells.shape[0], 0), dtype=np.int8)
-    return _wrap_dataset(Dataset(table.cells, no_labels, names, (), tuple(categories), categories, table.file))
+    return _wrap_dataset(Dataset(table.cells, no_labels, names, (), tuple(categories), categories, table.file), text)
+
+
+def list_files(data: str, xml: str | None = None) -> list[Path]:
+    """The files that DATA may be read from: none of them is a place to write to."""
+    from pyboomer.datasets.catalog import find_files
+
+    found = find_files(data) if Path(data).name == data else []
+    files = [Path(data), *found]
+    return [*files, *(file.with_suffix(".xml") for file in files), *([Path(xml)] if xml else [])]
 
 
 def match_names(patterns: Sequence[str], names: Sequence[str], where: str, noun: str) -> list[str]:
@@ -104,11 +144,6 @@ def match_names(patterns: Sequence[str], names: Sequence[str], where: str, noun:
     return list(found)
 
 
-def is_table_file(data: str) -> bool:
-    """Whether DATA is a file whose labels are columns to be named."""
-    return Path(data).suffix.lower() in (".csv", ".parquet")
-
-
 def read_dataset(data: str, xml: str | None) -> Dataset:
     """Read an ARFF file, or load a data set by name."""
     from pyboomer.datasets import load_dataset, load_mulan
@@ -119,61 +154,46 @@ def read_dataset(data: str, xml: str | None) -> Dataset:
     if xml:
         raise click.UsageError(f"{data}: --xml goes with an ARFF file")
     if path.is_file():
-        raise click.UsageError(f"{data}: what format is this? Files are read that end in .arff, .csv or .parquet")
+        endings = ".arff, .csv, .tsv, .csv.gz, .tsv.gz or .parquet"
+        raise click.UsageError(f"{data}: what format is this? Files are read that end in {endings}")
     if path.name != data:
         raise click.UsageError(f"{data}: there is no such file")
     return load_dataset(data)
 
 
-def _wrap_dataset(ds: Dataset) -> Input:
-    """Keep arrays where they can say it all; categories that are words need a DataFrame."""
+def _wrap_dataset(ds: Dataset, text: Sequence[str] = ()) -> Input:
+    """Keep arrays where they can say it all; categories that are words, or those of `text`, need a DataFrame."""
     from pyboomer.datasets.dataset import category_codes, category_numbers, is_sparse_matrix
+    from pyboomer.rules.frames import import_pandas
 
     def is_plain(names: tuple[str, ...]) -> bool:
         numbers = category_numbers(names)
         return numbers is not None and list(numbers) == list(category_codes(names, is_sparse=is_sparse_matrix(ds.X)))
 
     X = ds.X
-    if not all(is_plain(names) for names in set(ds.categories.values())):
-        _import_pandas(f"{ds.name}: nominal features with words for categories")
+    words = {ds.feature_names[j]: names for j, names in ds.categories.items() if ds.feature_names[j] in text}
+    if words or not all(is_plain(names) for names in set(ds.categories.values())):
+        import_pandas(f"{ds.name}: a nominal feature with words for categories")
         X = ds.to_frame()
+        for name, categories in words.items():
+            X[name] = X[name].cat.rename_categories(list(categories))
     return Input(ds.name, X, ds.Y, ds.feature_names, ds.label_names, ds.nominal_features)
 
 
-def _import_pandas(what: str) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise click.UsageError(f"{what} need pandas: pip install 'pyboomer[pandas]'") from None
-    return pd
-
-
-def _read_frame(data: str, text_columns: Sequence[str] = ()) -> Any:
-    pd = _import_pandas("CSV and Parquet files")
-    is_csv = data.lower().endswith(".csv")
-    try:
-        if is_csv:
-            return pd.read_csv(data, dtype=dict.fromkeys(text_columns, str), low_memory=False)
-        frame = pd.read_parquet(data)
-    except (ValueError, UnicodeError) as error:
-        raise ValueError(f"{data}: {error}") from None
-    frame.columns = [str(name) for name in frame.columns]
-    return frame.astype({name: "str" for name in text_columns if name in frame and frame[name].dtype.kind in "iuf"})
-
-
-def _read_label_columns(data: str, frame: Any, names: Sequence[str], unknown: bool) -> np.ndarray:
+def _read_label_columns(data: str, frame: Any, names: Sequence[str]) -> np.ndarray:
     import numpy as np
 
-    has_unknown = unknown and bool(frame[list(names)].isna().any(axis=None))
-    Y = np.full((len(frame), len(names)), np.nan) if has_unknown else np.zeros((len(frame), len(names)), dtype=np.int8)
+    Y = np.full((len(frame), len(names)), np.nan)
     for k, name in enumerate(names):
-        column = frame[name].dropna() if has_unknown else frame[name]
-        wrong = column[~column.isin([0, 1])]
-        if len(wrong):
-            value = "missing" if wrong.isna().iloc[0] else repr(wrong.tolist()[0])
-            raise ValueError(f"{data}: label {name!r} is {value} in row {wrong.index[0] + 1}, but labels are 0 or 1")
-        Y[frame.index.get_indexer(column.index), k] = column.astype(np.int8)
-    return Y
+        column = frame[name]
+        known = column.notna().to_numpy()
+        wrong = known & ~column.isin([0, 1]).to_numpy()
+        if wrong.any():
+            row = int(wrong.argmax())
+            value = column.iloc[[row]].tolist()[0]
+            raise ValueError(f"{data}: label {name!r} is {value!r} in row {row + 1}, but labels are 0 or 1")
+        Y[known, k] = column[known].astype(float)
+    return Y if np.isnan(Y).any() else Y.astype(np.int8)
 
 
 # --- Inputs and models ------------------------------------------------------------------------------------------------
@@ -183,26 +203,26 @@ def make_model(examples: Input, parameters: Mapping[str, Any], progress: bool) -
     """Construct the classifier for these examples."""
     from pyboomer.classifier import BoomerClassifier
 
-    chosen = {}
-    for name in NAMES_HELP:
-        option = "--" + name.replace("_", "-")
-        names = match_names(parameters[name] or (), examples.feature_names, option, "feature")
-        chosen[name] = [examples.feature_names.index(feature) for feature in names]
-    chosen["categorical_features"] = sorted({*examples.nominal, *chosen["categorical_features"]})
-    choices = {name: features or None for name, features in chosen.items()}
-    return BoomerClassifier(**{**parameters, **choices}, verbose=int(progress))
+    fixed = match_names(parameters["fixed_features"] or (), examples.feature_names, "--fixed-features", "feature")
+    chosen = {
+        "fixed_features": [examples.feature_names.index(name) for name in fixed] or None,
+        # a DataFrame tells by its types which columns are nominal, and which are ordinal or refused
+        "categorical_features": None if hasattr(examples.X, "iloc") else list(examples.nominal) or None,
+    }
+    return BoomerClassifier(**{**parameters, **chosen}, verbose=int(progress))
 
 
 def fit_model(model: BoomerClassifier, examples: Input) -> BoomerClassifier:
-    """Fit, and give features and labels their names, also if the fit is interrupted."""
+    """Fit, and name the features of an array as those of a DataFrame are, also if the fit is interrupted."""
+    import numpy as np
+
     try:
         model.fit(examples.X, _name_columns(examples.Y, examples.label_names))
     finally:
-        if hasattr(model, "rules_"):
+        if hasattr(model, "rules_") and not hasattr(model, "feature_names_in_"):
             schema = replace(model.rules_.schema, names=examples.feature_names)
-            rules = replace(model.rules_, schema=schema, label_names=examples.label_names)
-            model._form = replace(model._form, names=examples.label_names)
-            model._store(rules, model.training_facts_)
+            model.rules_ = replace(model.rules_, schema=schema)
+            model.feature_names_in_ = np.array(examples.feature_names, dtype=object)
     return model
 
 
@@ -227,14 +247,11 @@ def pick_features(model: BoomerClassifier, examples: Input) -> Any:
     if missing := [name for name in wanted if name not in position]:
         raise click.UsageError(f"{examples.name} does not fit the model: missing columns: {format_names(missing)}")
     X, columns = examples.X, [position[name] for name in wanted]
-    if hasattr(model, "feature_names_in_"):
-        if not hasattr(X, "iloc"):
-            pd = _import_pandas("models with named columns")
-            X = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X, columns=list(examples.feature_names))
-        return X.iloc[:, columns]
     if not hasattr(X, "iloc"):
         return X if columns == list(range(X.shape[1])) else X[:, columns]
     X = X.iloc[:, columns]
+    if hasattr(model, "feature_names_in_"):
+        return X
     if text := [name for name, dtype in zip(wanted, X.dtypes, strict=True) if dtype.kind not in "buif"]:
         raise click.UsageError(f"{examples.name} does not fit the model: not numeric: {format_names(text)}")
     return X.to_numpy(dtype=float, na_value=float("nan"))

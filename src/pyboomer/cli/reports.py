@@ -6,13 +6,14 @@ from itertools import zip_longest
 from typing import Any
 
 from pyboomer.rules.rule import Rule
+from pyboomer.rules.text import show_line
 
 INK = " .:oO@"  # from blank paper to full ink
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Align the columns of a table: the first one to the left, all others to the right."""
-    lines = [tuple(header), *(tuple(row) for row in rows)]
+    lines = [tuple(map(show_line, row)) for row in (header, *rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]).rstrip()
@@ -61,7 +62,7 @@ def spell_out_rule(number: int, rule: Rule) -> str:
     """Lay out a rule in two lines: its body, and below it the scores of its head in columns."""
     body = f"IF {rule.body_text()}" if rule.body else "ALWAYS"
     head = "  ".join(f"{name} {score:+.2f}" for name, score in rule.head.items())
-    return f"{number:>3}  {body}\n     -> {head}"
+    return f"{number:>3}  {show_line(body)}\n     -> {show_line(head)}"
 
 
 def draw_pixels(pixels: Sequence[float], width: int = 8, most: float = 16) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pyboomer.cli.group import announce_compiling, boomer, json_option, quiet_option, shows_progress
+from pyboomer.cli.group import boomer, json_option, quiet_option, shows_progress
 
 
 @boomer.command()
@@ -54,16 +54,13 @@ def reproduce(
     """
     from pyboomer.cli.reproduction import show_reproduction
 
-    progress = shows_progress(quiet)
-    if progress and not report_only:
-        announce_compiling()
     show_reproduction(
         what,
         budget,
         results,
         data=tuple(data),
         n_jobs=n_jobs,
-        progress=progress,
+        progress=shows_progress(quiet),
         compute=not report_only,
         as_json=as_json,
     )

@@ -3,42 +3,26 @@
 It therefore needs no count of who holds an array: Numba keeps one, atomically, at every slice and every field of a
 tuple, which took more time than a sweep over a few examples.
 
-What Python calls is kept on disk when it has been compiled. Numba would use it again as long as the file of the
-function stays the same; but code of other files is compiled into it. So here it is used again only if all that compiled
-code can import is the same, byte for byte.
+What Python calls is kept on disk when it has been compiled, see `store`.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from hashlib import sha256
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from numba import config, njit, types
 
 from pyboomer.compiling.inner import EntryCompiler, InnerCompiler
-
-SOURCES = ("arrays", "columns", "compiling", "engine", "losses", "metrics", "predicting", "rules")  # engine, and below
-
-
-@cache
-def stamp_sources() -> str:
-    """A hash of all source files from which compiled code is made."""
-    folder = Path(__file__).parent.parent
-    digest = sha256()
-    paths = [path for name in SOURCES for path in (folder / f"{name}.py", *folder.glob(f"{name}/**/*.py"))]
-    for path in sorted(path for path in paths if path.is_file()):
-        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+from pyboomer.compiling.store import Store
 
 
 def entry(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function that Python calls, and keep the compiled code on disk; it may make arrays."""
     if function is None:
         return partial(entry, **options)
-    compiled = njit(cache=True, nogil=True, no_cfunc_wrapper=True, pipeline_class=EntryCompiler, **options)(function)
+    compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=EntryCompiler, **options)(function)
     if not config.DISABLE_JIT:
-        compiled._cache._cache_file._source_stamp = stamp_sources()  # Numba has no public way to say it
+        compiled._cache = Store(function)  # Numba has no public way to say it
     return compiled
 
 
@@ -87,11 +71,3 @@ def _decorate(kind: type[Compiled], function: Callable[..., Any] | None = None, 
 inner: Any = partial(_decorate, Inner)  # decorates a function that only compiled code calls
 plain: Any = partial(_decorate, Plain)  # ... a small one, which Python runs as it is
 kernel: Any = partial(_decorate, Kernel)  # ... one that both call
-
-
-def is_compiled(function: Any) -> bool:
-    """Whether there is compiled code of a kernel for Python to call, at least for arguments of some types."""
-    if config.DISABLE_JIT:
-        return True
-    compiled = function.entry
-    return bool(compiled.signatures or compiled._cache._cache_file._load_index())

@@ -67,6 +67,9 @@ def warn_of_unknown(examples: Examples, names: tuple[str, ...]) -> None:
 def _read_weight(sample_weight: Any, matrix: Matrix, labels: Labels | Targets) -> tuple[Array, Array | None]:
     """Weights per example and, if they were given so, per example and label."""
     Y = labels.values
+    if isinstance(sample_weight, np.ma.MaskedArray) and np.ma.is_masked(sample_weight):
+        n = int(np.argwhere(np.ma.getmaskarray(sample_weight))[0][0])
+        raise ValueError(f"sample_weight must not be masked, as that of example {n} is; a weight of 0 leaves it out")
     try:
         if sample_weight is None or np.asarray(sample_weight).ndim < 2:
             weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, copy=True)

@@ -1,8 +1,8 @@
 """Labels are what is learned: a matrix of 0 and 1, or one column of classes, and the form in which users gave it.
 
 One column of two classes becomes one label (the second class), one of more classes a label per class. In a matrix, a
-missing value (NaN, None, NA) is a label that is not known. Predictions are given back in the form of the training
-labels: its dtype, sparse if it was sparse, and classes if it held classes.
+missing value (NaN, None, NA, or what is masked) is a label that is not known. Predictions are given back in the form of
+the training labels: its dtype, sparse if it was sparse, and classes if it held classes.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Vectors, is_missing
+from pyboomer.data.soundness import check_sparse, unmask
+from pyboomer.rules.names import plain_text
+
+COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
+SETS = "; sets of labels become a matrix by sklearn.preprocessing.MultiLabelBinarizer().fit_transform(Y)"
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,16 @@ def read_labels(Y: Any, form: LabelForm | None = None) -> Labels:
 
     With `form`, that of the labels that a model was learned from, these must be labels of the same kind.
     """
+    Y = check_sparse("Y", Y) if sp.issparse(Y) else unmask(Y)
     return _read_first(Y) if form is None else _read_more(Y, form)
 
 
 def _read_first(Y: Any) -> Labels:
     if sp.issparse(Y):
-        if Y.ndim != 2:
-            raise ValueError("Y must be 2-D if it is sparse")
         matrix = Y.tocsc()
+        if not matrix.has_canonical_format:  # entries may be repeated, which counts as their sum
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         form = LabelForm(default_names(Y.shape[1]), Y.dtype, "array" if isinstance(Y, sp.sparray) else "matrix")
         _check_binary(
             matrix.data, lambda i: _column_text(form.names, int(np.searchsorted(matrix.indptr, i, "right")) - 1)
@@ -67,9 +74,12 @@ def _read_first(Y: Any) -> Labels:
         return _make_labels(matrix.toarray(), form)
     names = tuple(str(name) for name in Y.columns) if hasattr(Y, "columns") else None
     try:
-        values = narrow_objects(np.asarray(Y))
+        values = np.asarray(Y)
     except ValueError:  # NumPy's word for a ragged list
-        raise ValueError("Y must be a matrix of labels or one column of classes, got rows that differ") from None
+        raise ValueError(f"Y must be a matrix of labels or one column of classes, got rows that differ{SETS}") from None
+    if values.dtype == object and any(isinstance(value, COLLECTIONS) for value in values.flat):
+        raise ValueError(f"Y must be a matrix of labels or one column of classes, got {values.flat[0]!r:.50}{SETS}")
+    values = narrow_objects(values)
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1 and not _is_binary(values)):
         return _read_classes(values.ravel())
     if values.ndim != 2:
@@ -132,10 +142,19 @@ def _read_classes(values: NDArray[Any]) -> Labels:
             raise ValueError(
                 "Unknown label type: y holds continuous values; classes must be whole numbers, strings or booleans"
             )
+        if values.dtype.itemsize > 8:  # long floats, which not every machine has
+            with np.errstate(over="ignore"):
+                exact = values.astype(np.float64)
+            if (exact != values).any():
+                raise ValueError(f"a class that is a number must fit 64 bits, got {values[exact != values][0]} in y")
+            values = exact
     if values.dtype.kind not in "buifU":
         for value in values.tolist():
+            if isinstance(value, int) and value.bit_length() > 63:
+                raise ValueError(f"a class that is a number must fit 64 bits, got {value!r:.50} in y")
             if not isinstance(value, str):
                 raise ValueError(f"classes must be all numbers, all strings or all booleans, got {value!r:.50} in y")
+        values = np.array([plain_text(value) for value in values.tolist()], dtype=object)
     classes, codes = np.unique(values, return_inverse=True)
     if len(classes) <= 2:  # a single class is a label that is always relevant
         Y = (codes if len(classes) == 2 else np.ones(len(codes)))[:, None]
@@ -153,7 +172,9 @@ def _check_binary(values: NDArray[Any], where: Callable[[int], str]) -> None:
     else:  # text, dates, or objects of which some are no numbers
         bad = np.array([i for i, v in enumerate(values.tolist()) if not isinstance(v, int | float) or v not in (0, 1)])
     if len(bad):
-        raise ValueError(f"Y must hold only 0 and 1, got {values[bad[:1]].tolist()[0]!r:.50} in {where(int(bad[0]))}")
+        culprit = values[bad[:1]].tolist()[0]
+        cure = SETS if isinstance(culprit, str) else ""
+        raise ValueError(f"Y must hold only 0 and 1, got {culprit!r:.50} in {where(int(bad[0]))}{cure}")
 
 
 def _is_binary(values: NDArray[Any]) -> bool:
@@ -162,7 +183,7 @@ def _is_binary(values: NDArray[Any]) -> bool:
 
 def narrow_objects(values: NDArray[Any]) -> NDArray[Any]:
     """An array of objects as an array of numbers, if they are all numbers or missing."""
-    if values.dtype != object:
+    if values.dtype != object or any(isinstance(value, str) for value in values.ravel()):
         return values
     missing = np.array([is_missing(value) for value in values.ravel()], dtype=bool).reshape(values.shape)
     try:

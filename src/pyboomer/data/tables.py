@@ -3,8 +3,8 @@
 DataFrames are those of pandas and polars; neither is imported here. Columns of numbers and booleans are numeric, those
 of categories and strings nominal, and those of objects numeric unless they hold text. Dates, and whatever else is
 neither, are refused unless `categorical_features` names them: their categories are then the values as text. None, NaN,
-NA and null all stand for a missing value, which meets no condition; a category that was not seen in training meets
-every ``!=`` and no ``==``.
+NA, null and what is masked all stand for a missing value, which meets no condition; a category that was not seen in
+training meets every ``!=`` and no ``==``.
 
 Ordered categories of pandas are ordinal: their levels are compared by position, and what is no level is missing. If
 they are ascending numbers, the column is numeric.
@@ -24,10 +24,11 @@ import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_n_features, check_array, validate_data
 
 from pyboomer.arrays import Array, Matrix, is_missing
 from pyboomer.columns.categories import encode, find_categories
+from pyboomer.data.soundness import check_sparse, unmask
 from pyboomer.rules.schema import Schema
 
 # kinds of dtypes in a DataFrame
@@ -51,11 +52,15 @@ class Column(NamedTuple):
     kind: str
 
 
-def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: Any) -> Table:
-    """Read X for `fit`; records the number and names of the features in the estimator."""
+def read_training_table(
+    estimator: BaseEstimator, X: Any, categorical_features: Any, feature_names: Any = None
+) -> Table:
+    """Read X for `fit`; records the number and names of the features in the estimator, and where the names are from."""
+    estimator._names_given = feature_names is not None and not _is_frame(X)
     if _is_frame(X):
         columns = _list_columns(estimator, X, reset=True)
         names = tuple(column.name for column in columns)
+        check_feature_names(feature_names, names)
         by_dtype = categorical_features is None or isinstance(categorical_features, str)
         levels = {c.feature: _find_levels(c) for c in columns if by_dtype and c.kind == LEVELS}
         nominal = _find_nominal(categorical_features, names, columns)
@@ -65,6 +70,9 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
         return Table(_read_columns(columns, schema, cure), schema)
     matrix = _read_matrix(estimator, X, reset=True)
     names = tuple(getattr(estimator, "feature_names_in_", ())) or _number_names(matrix.shape[1])
+    if feature_names is not None:
+        names = _read_feature_names(feature_names, matrix.shape[1])
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     nominal = _find_nominal(categorical_features, names, ())
     _check_finite(matrix, names)
     schema = Schema(names, find_categories(matrix, nominal))
@@ -75,6 +83,27 @@ def read_training_table(estimator: BaseEstimator, X: Any, categorical_features: 
 def _number_names(n: int) -> tuple[str, ...]:
     """The names of features that have none: x0, x1, ..."""
     return tuple(f"x{i}" for i in range(n))
+
+
+def _read_feature_names(feature_names: Any, n_features: int) -> tuple[str, ...]:
+    """The names that features were given, or those that a function gives them."""
+    names = list(feature_names() if callable(feature_names) else feature_names)
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} names, but X has {n_features} features")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"feature_names must be text, got {name!r:.50}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"feature_names must be distinct, got {max(names, key=names.count)!r:.50} twice")
+    return tuple(map(str, names))
+
+
+def check_feature_names(feature_names: Any, names: tuple[str, ...]) -> None:
+    """Refuse names, if any are given, that are not those that the features have already."""
+    if feature_names is not None:
+        for given, known in zip(_read_feature_names(feature_names, len(names)), names, strict=True):
+            if given != known:
+                raise ValueError(f"feature_names has {given!r:.50} where the feature is called {known!r:.50} already")
 
 
 def read_table(estimator: BaseEstimator, X: Any, schema: Schema) -> Matrix:
@@ -113,22 +142,19 @@ def refuse_new_categories(table: Table) -> None:
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(f"X holds dates or times (dtype {X.dtype}); turn them into numbers")
-    if sp.issparse(X) and X.format in ("csr", "csc") and X.indices.size:  # nothing else would notice, but crash
-        lowest, highest, size = X.indices.min(), X.indices.max(), X.shape[1 if X.format == "csr" else 0]
-        if lowest < 0 or highest >= size:
-            raise ValueError(
-                f"X is a damaged sparse matrix: its indices go from {lowest} to {highest}, its size is {size}"
-            )
+    X = check_sparse("X", X) if sp.issparse(X) else unmask(X)
     try:
-        matrix = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csc" if reset else "csr",  # columns are learned from, rows are predicted for
-            dtype=np.float64,
-            ensure_all_finite=False,
-            order="C",
-        )
+        form: dict[str, Any] = {
+            "accept_sparse": "csc" if reset else "csr",  # columns are learned from, rows are predicted for
+            "dtype": np.float64,
+            "ensure_all_finite": False,
+            "order": "C",
+        }
+        if not reset and getattr(estimator, "_names_given", False):  # scikit-learn would miss the names in X
+            matrix = check_array(X, input_name="X", estimator=estimator, **form)
+            _check_n_features(estimator, matrix, reset=reset)
+        else:
+            matrix = validate_data(estimator, X, reset=reset, **form)
     except ValueError as error:
         if "could not convert string to float" in str(error):
             raise ValueError(f"X holds text, which only a DataFrame can have as categories: {error}") from None
@@ -168,6 +194,13 @@ def _find_nominal(categorical_features: Any, names: tuple[str, ...], columns: Se
             )
         return mask
     return find_features("categorical_features", categorical_features, names)
+
+
+def list_nominal(X: Any) -> list[str]:
+    """The columns of a DataFrame of pandas that are nominal unless told otherwise."""
+    columns = [Column(f, str(name), X.iloc[:, f], _find_kind(X.dtypes.iloc[f])) for f, name in enumerate(X.columns)]
+    names = tuple(column.name for column in columns)
+    return [names[f] for f in np.flatnonzero(_find_nominal(None, names, columns))]
 
 
 def find_features(parameter: str, choice: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:

@@ -1,6 +1,6 @@
 """Targets are the numbers that a regressor learns to predict, one or several per example, and the form they came in.
 
-In a matrix of targets, a missing value (NaN) is a target that is not known.
+In a matrix of targets, a missing value (NaN, or what is masked) is a target that is not known.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.data.labels import check_names, default_names, narrow_objects
+from pyboomer.data.soundness import unmask
 
 LARGEST = 1e100  # in size: squares of it can still be added up
 
@@ -42,7 +43,7 @@ def read_targets(y: Any, form: TargetForm | None = None) -> Targets:
     """
     names = tuple(str(name) for name in y.columns) if hasattr(y, "columns") else None
     try:
-        values = narrow_objects(np.asarray(y))
+        values = narrow_objects(np.asarray(unmask(y)))
     except ValueError:  # NumPy's word for a ragged list
         raise ValueError("y must be one column of targets or a matrix of them, got rows that differ") from None
     if values.dtype.kind not in "buif" and values.size:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,13 +26,14 @@ from scipy import sparse
 from pyboomer.datasets.dataset import NUMBER, Matrix, category_numbers
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_WHOLE_QUOTED = re.compile(_QUOTED, re.DOTALL)
+_QUOTE = re.compile("""['"]""")
 _KEYWORD = re.compile(r"@(\w+)\s*(.*)", re.DOTALL)
 _NAME = re.compile(rf"""({_QUOTED}|(?!['"])[^\s{{]+)\s*(.*)""", re.DOTALL)
 _COMMA_VALUE = re.compile(rf"""\s*({_QUOTED}|(?!['"])[^,]*)\s*(,|$)""", re.DOTALL)
 _SPACE_VALUE = re.compile(rf"""({_QUOTED}|(?!['"])\S+)(\s+|$)""", re.DOTALL)
 _PAIR = re.compile(rf"""\s*([^\s,]+)\s+({_QUOTED}|(?!['"])[^,]+)\s*(,|$)""", re.DOTALL)
-# `%` starts a comment at the beginning of a word only: unquoted names such as `100%` exist.
-_UNCOMMENTED = re.compile(rf"(?:{_QUOTED}|(?<!\s)%|[^%])*", re.DOTALL)
+_COMMENT = re.compile(r"(?<=\s)%")  # at the beginning of a word only: unquoted names such as `100%` exist
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED_QUOTE = re.compile(r"""\\(['"])""")
 
@@ -217,7 +219,7 @@ def _read_attribute(text: str, line: int) -> Attribute:
         if not all(categories):
             raise ValueError(f"attribute {name!r} has an empty value among its values")
         if len(set(categories)) < len(categories):
-            twice = next(c for i, c in enumerate(categories) if c in categories[:i])
+            twice = next(c for c, count in Counter(categories).items() if count > 1)
             raise ValueError(f"attribute {name!r} lists the value {twice!r} twice")
         return Attribute(name, line, categories)
     word = kind.split()[0].lower() if kind else ""
@@ -257,7 +259,7 @@ def _read_row_carefully(
 
 def _split_dense(row: str, width: int) -> Iterator[tuple[int, str]]:
     # Commas separate values, so that unquoted values may contain spaces; rows without any are separated by whitespace.
-    by_space = width > 1 and "," not in re.sub(_QUOTED, "", row)
+    by_space = width > 1 and "," not in _blot_quoted(row)
     words = _split(_SPACE_VALUE if by_space else _COMMA_VALUE, row)
     if len(words) != width:
         raise ValueError(f"{len(words)} values, but {width} attributes are declared")
@@ -341,8 +343,23 @@ def _encode_numbered_categories(attributes: Sequence[Attribute], columns: np.nda
 
 
 def _remove_comment(text: str) -> str:
-    match = _UNCOMMENTED.match(text)
-    return (match[0] if match and "%" in text else text).strip()
+    match = _COMMENT.search(_blot_quoted(text)) if "%" in text else None
+    return (text[: match.start()] if match else text).strip()
+
+
+def _blot_quoted(text: str) -> str:
+    """Return the text with all that is quoted written over by quotes, in time linear in its length."""
+    parts, position, unclosed = [], 0, set()
+    while match := _QUOTE.search(text, position):
+        quote, start = match[0], match.start()
+        # Where one is not closed, no later one of its kind is: it would have closed the first.
+        whole = None if quote in unclosed else _WHOLE_QUOTED.match(text, start)
+        if whole is None:
+            unclosed.add(quote)
+        end = match.end() if whole is None else whole.end()
+        parts += [text[position:start], quote * (end - start)]
+        position = end
+    return "".join([*parts, text[position:]])
 
 
 def _is_float(text: str) -> bool:

@@ -57,16 +57,13 @@ def load_dataset(name: str, data_home: str | Path | None = None) -> Dataset:
     """
     if not name or Path(name).name != name:
         raise ValueError(f"name must be the name of a data set, got {name!r}; load_mulan reads a file")
-    folders = _list_folders(data_home)
-    for folder in folders:
-        files = _find_files(folder, name)
-        if files:
-            xml = folder / f"{name}.xml"
-            return load_parts(files, xml if xml.exists() else None, name)
+    if files := find_files(name, data_home):
+        xml = files[0].with_name(f"{name}.xml")
+        return load_parts(files, xml if xml.exists() else None, name)
     if name in BUILT_IN:
         return BUILT_IN[name]()
 
-    tried = f"{name}.arff is not in {' or '.join(map(str, folders))}"
+    tried = f"{name}.arff is not in {' or '.join(map(str, _list_folders(data_home)))}"
     cure = f"put {name}.arff and {name}.xml there, or name their folder by data_home= or $PYBOOMER_DATA"
     if name not in OPENML_IDS:
         near = difflib.get_close_matches(name.lower(), [*list_datasets(data_home), *OPENML_IDS])
@@ -117,7 +114,11 @@ def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pyboomer"
 
 
-def _find_files(folder: Path, name: str) -> list[Path]:
-    whole = [folder / f"{name}.arff"]
-    parts = [folder / f"{name}-train.arff", folder / f"{name}-test.arff"]
-    return next((files for files in (whole, parts) if all(file.is_file() for file in files)), [])
+def find_files(name: str, data_home: str | Path | None = None) -> list[Path]:
+    """Return the ARFF files that a data set is read from, in the folder where it is found first; none if it is not."""
+    for folder in _list_folders(data_home):
+        for parts in ([name], [f"{name}-train", f"{name}-test"]):
+            files = [folder / f"{part}.arff" for part in parts]
+            if all(file.is_file() for file in files):
+                return files
+    return []

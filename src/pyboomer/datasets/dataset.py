@@ -103,7 +103,7 @@ class Dataset:
         return f"<Dataset {self.name!r}: {n} examples, {features} features, {labels} labels>"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return X as a DataFrame, nominal features with their categories by name.
+        """Return X as a DataFrame, nominal features with their categories: numbers where all of them are, else words.
 
         The numeric columns of a sparse X stay sparse.
         """
@@ -153,4 +153,5 @@ def _name_categories(values: np.ndarray, names: tuple[str, ...], *, is_sparse: b
     codes = category_codes(names, is_sparse=is_sparse)
     order = np.argsort(codes)
     positions = order[np.searchsorted(codes[order], np.where(np.isnan(values), codes[0], values))]
-    return pd.Categorical.from_codes(np.where(np.isnan(values), -1, positions), categories=pd.Index(names))
+    categories = pd.Index(names) if category_numbers(names) is None else pd.to_numeric(pd.Index(names))
+    return pd.Categorical.from_codes(np.where(np.isnan(values), -1, positions), categories=categories)

@@ -1,12 +1,9 @@
 """The choice of an engine: which one suits the columns and the settings."""
 
 from pyboomer.columns.binned import BinnedColumns
-from pyboomer.compiling.kernel import is_compiled
-from pyboomer.engine.cpu.boosting import learn_rules
 from pyboomer.engine.cpu.engines import BinnedEngine, ExampleEngine
 from pyboomer.engine.plan import is_single
 from pyboomer.engine.promise import Engine, Replay, Settings, Task
-from pyboomer.engine.sweeping import sweep_bins
 
 
 def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> Engine:
@@ -21,8 +18,3 @@ def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_
     if isinstance(task.columns, BinnedColumns) and not solves:  # there are no sums of Hessians over bins
         return BinnedEngine(task, settings, replay, n_rules)
     return ExampleEngine(task, settings, replay, n_rules)
-
-
-def needs_compiling() -> bool:
-    """Whether learning will first have to compile: nothing has been learned before by this version of the code."""
-    return not (is_compiled(learn_rules) or is_compiled(sweep_bins))

@@ -8,6 +8,7 @@ by the colour-blind (Okabe and Ito), and every approach also has a marker and a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from pyboomer.experiments.paper.figure1 import BAYES, Figure
 from pyboomer.experiments.paper.table1 import Table
 from pyboomer.experiments.significance import Comparison
 from pyboomer.experiments.tasks import RULES
+from pyboomer.files import write_file
 
 
 class Pen(NamedTuple):
@@ -63,8 +65,11 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
     plt = import_pyplot()
     paths = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
     with plt.rc_context({"svg.hashsalt": "pyboomer", "svg.fonttype": "none"}):
-        figure.savefig(paths[0], metadata={"Date": None}, bbox_inches="tight")
-        figure.savefig(paths[1], dpi=200, bbox_inches="tight")
+        for path in paths:
+            content, kind = BytesIO(), path.suffix[1:]
+            metadata = {"Date": None} if kind == "svg" else None
+            figure.savefig(content, format=kind, dpi=200, metadata=metadata, bbox_inches="tight")
+            write_file(path, content.getvalue())
     return paths
 
 

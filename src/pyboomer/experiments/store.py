@@ -9,9 +9,9 @@ for the dead.
 from __future__ import annotations
 
 import json
-import os
-import uuid
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from pyboomer.files import write_file
+
+# what NumPy, zipfile and zlib raise when a file is not what it should be
+FAULTS = (
+    *(ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +63,13 @@ class Store:
     def read(self, key: str) -> Outcome:
         """The outcome of a finished task."""
         path = self.locate(key)
+        packed = BytesIO(path.read_bytes())
         try:
-            with np.load(path) as content:
+            with np.load(packed) as content:
                 shape = content["shape"]
                 labels = np.unpackbits(content["labels"], axis=-1, count=int(shape[-1])).astype(bool)
                 return Outcome(labels.reshape(shape), json.loads(str(content["facts"])))
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except FAULTS as error:
             raise ValueError(f"{path} is damaged ({error}); delete it, and the next run will make it anew") from error
 
     def write(self, key: str, outcome: Outcome) -> None:
@@ -74,7 +83,7 @@ class Store:
         )
         path = self.locate(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, packed.getvalue())
+        write_file(path, packed.getvalue())
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
@@ -96,18 +105,3 @@ class Store:
                 with suppress(OSError):
                     path.unlink()
             lock.release()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, even if the power fails."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")  # unique: others may be writing the same file
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise

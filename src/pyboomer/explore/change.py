@@ -21,7 +21,7 @@ from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE, EQUAL
 from pyboomer.rules.schema import Category
-from pyboomer.rules.text import format_threshold
+from pyboomer.rules.text import format_threshold, show_line
 
 Vector = NDArray[np.uint8]
 
@@ -48,7 +48,7 @@ class Change:
     prediction: Vector
 
     def __str__(self) -> str:
-        return f"if {self.name} were {self.wanted} (is {self.current_text})"
+        return show_line(f"if {self.name} were {self.wanted} (is {self.current_text})")
 
 
 class Demand(NamedTuple):

@@ -18,7 +18,7 @@ from pyboomer.explore.dependence import LabelDependence, label_dependence
 from pyboomer.explore.explanation import Explanation
 from pyboomer.explore.importance import FeatureImportance, feature_importance, permutation_importance
 from pyboomer.rules.names import find_all
-from pyboomer.rules.text import AGAINST, FOR, format_count, format_score
+from pyboomer.rules.text import AGAINST, FOR, format_count, format_score, show_line
 
 TOP_FEATURES = 20
 TOP_LABELS = 30
@@ -391,7 +391,7 @@ def _check_top(top: int) -> int:
 
 def _shorten(name: str) -> str:
     """A name as it can be drawn: not too long, on one line, and no formula."""
-    plain = " ".join(name.split())
+    plain = show_line(" ".join(name.split()))
     if len(plain) > LONGEST:  # beginnings are often the same
         plain = f"{plain[: LONGEST // 2]}\N{HORIZONTAL ELLIPSIS}{plain[len(plain) - (LONGEST - 1) // 2 :]}"
     return plain.replace("$", r"\$")
@@ -399,7 +399,7 @@ def _shorten(name: str) -> str:
 
 def _cut(body: str) -> str:
     """The beginning of a body, which is what was learned first."""
-    plain = " ".join(body.split())
+    plain = show_line(" ".join(body.split()))
     plain = plain if len(plain) <= LONGEST_BODY else plain[: LONGEST_BODY - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return plain.replace("$", r"\$")
 

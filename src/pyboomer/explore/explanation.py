@@ -29,6 +29,7 @@ from pyboomer.rules.text import (
     render_score,
     render_scores,
     render_table,
+    show_line,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class Explanation:
     Attributes
     ----------
     example : int
-        The row of X.
+        The row of X, counted from 0.
+    name : str
+        How the example is called: its index in a DataFrame of pandas, else the number of its row.
     rules : RuleEnsemble
         The rules that cover the example; `rules.order` has their numbers in the model.
     scores : array of shape (K,)
@@ -67,6 +70,7 @@ class Explanation:
     """
 
     example: int
+    name: str
     rules: RuleEnsemble
     scores: Array
     prediction: Vector | None
@@ -105,7 +109,7 @@ class Explanation:
         return pd.DataFrame(self.contributions, index=index, columns=list(self.label_names))
 
     def __repr__(self) -> str:
-        return f"<Explanation of example {self.example}: {self._outcome()}>"
+        return show_line(f"<Explanation of example {self.name}: {self._outcome()}>")
 
     def __str__(self) -> str:
         return self.to_text()
@@ -130,7 +134,7 @@ class Explanation:
         adds = self._select_labels(max_labels)
         shown, hidden = _split(np.abs(self.contributions[:, adds]).sum(axis=1), max_rules)
         lines = [
-            f"Example {self.example}: {self._outcome()}",
+            f"Example {self.name}: {self._outcome()}",
             f"scores: {self._describe_scores(self.scores, adds)}",
             f"It is covered by {self._count()}; those that add most:",
             *self._list(
@@ -149,7 +153,7 @@ class Explanation:
             most, _ = _split(np.abs(pushes), max_rules)
             lines += [f"Runner-up: {self._margin()}", "Rules that separate the two, + for the winner:"]
             lines += self._list(most, [f"{_describe_body(self.rules[i])}: {format_score(pushes[i])}" for i in most])
-        return "\n".join([*lines, *([self._change()] if self.searched else [])])
+        return "\n".join(map(show_line, [*lines, *([self._change()] if self.searched else [])]))
 
     def _select_labels(self, max_labels: int | None) -> NDArray[np.int64]:
         K = len(self.scores)
@@ -199,7 +203,7 @@ class Explanation:
             rest = self._render_scores(self.contributions[hidden].sum(axis=0), adds)
             rows.append(("", f"<em>{format_count(len(hidden), 'more rule')}</em>", rest))
         parts = [
-            f"<p><strong>Example {self.example}: {escape(self._outcome())}</strong></p>",
+            f"<p><strong>Example {escape(self.name)}: {escape(self._outcome())}</strong></p>",
             f"<p>Scores: {self._render_scores(self.scores, adds)}</p>",
             f"<p>It is covered by {self._count()}; those that add most:</p>",
             render_table(("rule", "if", "it adds"), rows, n_numbers=1),
@@ -233,21 +237,24 @@ def explain_examples(
     scores = model._last_scores(X)
     matrix, rules = model._read_table(X), model.rules_
     covering = [rules[own] for own in _list_covering(rules, matrix)]
+    names = map(str, X.index if hasattr(X, "columns") and hasattr(X, "index") else range(len(scores)))
     scores.flags.writeable = False
     decision = model._find_decision(decode)
     if decision.rule == "numbers":
         nothing = None, None, None, False, len(rules)
-        return tuple(Explanation(n, own, scores[n], *nothing) for n, own in enumerate(covering))
+        own = zip(names, covering, strict=True)
+        return tuple(Explanation(n, name, rules, scores[n], *nothing) for n, (name, rules) in enumerate(own))
     winners, classes = decision.decide(scores), name_classes(decision)
     winners.flags.writeable = False
     changes: list[Change | None] = [None] * len(scores)
     if change:
         demands, heads = list_demands(rules), rules.head_matrix()
-        cases = zip(read_rows(matrix, rules), scores, winners, strict=True)
-        changes = [find_change(rules, demands, heads, *case, decision.decide) for case in cases]
+        rows = zip(read_rows(matrix, rules), scores, winners, strict=True)
+        changes = [find_change(rules, demands, heads, *row, decision.decide) for row in rows]
     return tuple(
         Explanation(
             n,
+            name,
             own,
             scores[n],
             winners[n],
@@ -257,7 +264,7 @@ def explain_examples(
             len(rules),
             classes,
         )
-        for n, own in enumerate(covering)
+        for n, (name, own) in enumerate(zip(names, covering, strict=True))
     )
 
 

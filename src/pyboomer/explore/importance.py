@@ -27,6 +27,7 @@ from pyboomer.explore.judging import find_label_errors, make_judge, read_judged
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.frames import import_pandas
+from pyboomer.rules.text import show_line
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -61,7 +62,7 @@ class FeatureImportance:
 
     def __repr__(self) -> str:
         best = ", ".join(self.feature_names[f] for f in self.rank()[:3])
-        return f"<FeatureImportance by {self.by}: {best}, ...>"
+        return show_line(f"<FeatureImportance by {self.by}: {best}, ...>")
 
     def rank(self, label: int | None = None) -> NDArray[np.int64]:
         """The features, the most important first, overall or for one label."""

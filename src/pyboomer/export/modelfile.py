@@ -9,9 +9,7 @@ a `ValueError` that names the file and the fault, and no size that a file merely
 
 import json
 import math
-import os
 import re
-import secrets
 import sys
 from collections.abc import Mapping
 from itertools import pairwise
@@ -23,10 +21,12 @@ import numpy as np
 
 from pyboomer.data.labels import LabelForm
 from pyboomer.data.targets import TargetForm
+from pyboomer.files import write_file
 from pyboomer.losses import BUILT_IN, Loss, find_loss
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.names import plain_text
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -69,22 +69,10 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
         **(_describe_targets(model) if is_regressor else _describe_labels(model)),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
+        "names_given": model._names_given,
         "rules": model.rules_.to_dict(),
     }
-    text = json.dumps(content, allow_nan=False)
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"cannot save {target}: it is a folder")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot save {target}: there is no folder {target.parent}")
-    part = target.parent / f".{secrets.token_hex(8)}.part"
-    try:
-        with open(part, "x", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_file(path, json.dumps(content, allow_nan=False))
 
 
 def _describe_labels(model: Any) -> dict[str, Any]:
@@ -120,10 +108,14 @@ def _plain_fact(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return value.item()
+    if hasattr(value, "__array__"):  # such as some columns of a DataFrame
+        value = np.asarray(value).tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, str):
+        return plain_text(value)
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
@@ -200,6 +192,7 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
         model.feature_names_in_ = np.array(names, dtype=object)
+        model._names_given = content.get("names_given") is True  # older files do not say
     read_form = _read_targets if kind == "regressor" else _read_labels
     read_form(model, content, rules.label_names)
     return model._store(rules, _check_facts(content["training"]))

@@ -3,7 +3,6 @@
 Between two chunks, held-out examples are evaluated, progress is shown, callbacks are called and Ctrl-C is looked for.
 """
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
@@ -20,7 +19,7 @@ from pyboomer.columns.binned import bin_columns, count_bins
 from pyboomer.columns.gaps import round_thresholds
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
-from pyboomer.engine.choice import make_engine, needs_compiling
+from pyboomer.engine.choice import make_engine
 from pyboomer.engine.promise import Chunk, Engine, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
@@ -31,7 +30,6 @@ from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.operators import ABOVE
 from pyboomer.rules.schema import Schema
 
-COMPILING = "Compiling the learner, once; this takes about 15 seconds ..."
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
 
 
@@ -207,8 +205,6 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
         return nullcontext()
     from tqdm.auto import tqdm  # a notebook that lacks widgets warns: only those who want a bar should see that
 
-    if needs_compiling():
-        tqdm.write(COMPILING, file=sys.stderr)
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
 
 

@@ -6,7 +6,6 @@ It holds them in a few flat arrays, which compiled code reads and writes, and ha
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
 from typing import Any, Self, overload
 
 import numpy as np
@@ -146,14 +145,14 @@ class RuleEnsemble:
             self.schema == other.schema and self.label_names == other.label_names
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Arrays forget when pickled that they are read-only: construct anew.
-        # Fields go by name, so that a later version may have more.
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        return partial(type(self), **values), (), (self.order, self.share)
+    def __getstate__(self) -> dict[str, Any]:
+        # by name, so that a later version may have more
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def __setstate__(self, origin: tuple[NDArray[np.int64], NDArray[np.float64]]) -> None:
-        self._remember(*origin)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # constructed anew: arrays forget when pickled that they are read-only
+        self.__init__(**{f.name: state[f.name] for f in fields(self) if f.init and f.name in state})  # type: ignore[misc]
+        self._remember(state["order"], state["share"])
 
     def __repr__(self) -> str:
         sizes = {"rule": len(self), "label": len(self.label_names), "feature": len(self.feature_names)}

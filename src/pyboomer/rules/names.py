@@ -15,7 +15,12 @@ def plain_names(what: str, names: Iterable[Any]) -> tuple[str, ...]:
         return names
     if strange := [value for value in names if not isinstance(value, str)]:
         raise ValueError(f"{what} must be strings, got {reprlib.repr(strange[0])}")
-    return tuple(map(str, names))
+    return tuple(map(plain_text, names))
+
+
+def plain_text(text: str) -> str:
+    """Text as a plain string: one of a class of its own, such as an enum, may compare, print and save as anything."""
+    return str.__str__(text)
 
 
 def find_name(what: str, name: str, names: Sequence[str], index: int = -1) -> int:

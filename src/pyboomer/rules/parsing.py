@@ -1,38 +1,61 @@
 """Parsing reads a rule from the text that people type or that was printed, and writes one so that nothing is lost.
 
-The grammar is that of printed rules:
+The grammar is that of printed rules, and of a little more that people type:
 
     rule      = "IF" condition {"AND" condition} "THEN" head  |  "DEFAULT" head
-    condition = name ("<=" | ">") limit  |  limit "<" name ["<=" limit]  |  name ("==" | "!=") category
+    condition = name compare limit  |  limit compare name [compare limit]  |  name ("==" | "!=") category
+    compare   = "<=" | ">" | "<" | ">="
     limit     = number  |  level
     head      = label score {"," label score}  |  "nothing"
 
-Keywords are in capitals, with space around them; other space does not matter. A name, label, level or category is any
-text that can be told from what is around it, or is quoted: ``"salt, pepper"``; in quotes, a backslash takes the
-character behind it as it is. What starts with a quote must be quoted, and so must what contains a keyword or (in names
-of features) an operator or (in those of labels) a comma. A score may touch its label if it has a sign.
+Keywords have space around them; other space does not matter. They are in capitals, so that a name may well contain
+"and"; only if the first of them is not, all may be in any case. A name, label, level or category is any text that can
+be told from what is around it, or is quoted: ``"salt, pepper"``; in quotes, a backslash takes the character behind it
+as it is. What starts with a quote must be quoted, and so must what contains a keyword or (in names of features) an
+operator or (in those of labels) a comma. A score may touch its label if it has a sign.
+
+Rules know `<=` and `>` alone. ``x < 3`` is read as ``x <= 2.9999999999999996``, the largest number below 3, and
+``x >= 3`` as ``x > 2.9999999999999996``: of all numbers of double precision, they say the same.
 """
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite, nextafter
 from typing import NamedTuple
 
 from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Category
 
 KEYWORDS = ("IF", "AND", "THEN", "DEFAULT")
-FIRST_WORD = re.compile(r"\s*(IF|DEFAULT)(?!\S)")
-AND, THEN = (re.compile(rf"(?<!\S){word}(?!\S)") for word in KEYWORDS[1:3])
+FIRST_WORD = re.compile(r"\s*(IF|DEFAULT)(?!\S)", re.IGNORECASE)
 COMMA = re.compile(",")
 OPERATOR = re.compile("<=|>=|==|!=|<|>")
-QUOTED = r'"(?:[^"\\]|\\.)*"'
-QUOTED_NAME = re.compile(rf"((?:(?<!\S)(?:{'|'.join(KEYWORDS)})\s|[,<>=!])\s*)({QUOTED})", re.DOTALL)
-NUMBER = r"(?:[+-]\s*)?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-SCORE = re.compile(rf"(?:\s+|(?=[+-]))({NUMBER})\s*$")
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Quantifiers are possessive, and a score starts where space starts: no text takes longer than its length allows.
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+NUMBER = re.compile(r"(?:[+-]\s*+)?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+SCORE = re.compile(rf"(?:(?<!\s)\s++|(?=[+-]))({NUMBER.pattern})\s*+$")
 PLAIN_NAME = re.compile(r"[\w.]+(?: [\w.]+)*")  # what is written without quotes
+SHOWN = 60  # characters of a rule on either side of a fault
+
+
+class Keywords(NamedTuple):
+    """The words that part a rule, and what may be quoted behind them."""
+
+    AND: re.Pattern[str]
+    THEN: re.Pattern[str]
+    quoted_name: re.Pattern[str]
+
+
+def _compile_keywords(flags: int) -> Keywords:
+    AND, THEN = (re.compile(rf"(?<!\S){word}(?!\S)", flags) for word in KEYWORDS[1:3])
+    before = rf"(?:(?<!\S)(?:{'|'.join(KEYWORDS)})\s|[,<>=!])\s*+"
+    return Keywords(AND, THEN, re.compile(rf"({before})({QUOTED.pattern})", re.DOTALL | flags))
+
+
+IN_CAPITALS, IN_ANY_CASE = _compile_keywords(0), _compile_keywords(re.IGNORECASE)
 
 
 class Piece(NamedTuple):
@@ -50,38 +73,49 @@ class Piece(NamedTuple):
         """The pieces between separators."""
         cuts = [m.span() for m in separator.finditer(self.mask, self.start, self.end)]
         ends = [(self.start, self.start), *cuts, (self.end, self.end)]
-        return [self._replace(start=a, end=b) for (_, a), (b, _) in pairwise(ends)]
+        return [Piece(self.text, self.mask, a, b) for (_, a), (b, _) in pairwise(ends)]
 
     def fault(self, message: str) -> ValueError:
         """The error to raise, with the place shown."""
         place = len(self.text) - len(self.text[self.start :].lstrip())
-        line = re.sub(r"\s", " ", self.text)
-        return ValueError(f"{message}, at character {place + 1} of\n{line}\n{' ' * place}^")
+        first, last = max(0, place - SHOWN), place + SHOWN
+        line = re.sub(r"\s", " ", self.text[first:last])
+        before, after = "..." * (first > 0), "..." * (last < len(self.text))
+        return ValueError(
+            f"{message}, at character {place + 1} of\n{before}{line}{after}\n{' ' * (len(before) + place - first)}^"
+        )
 
     def read_name(self, what: str) -> str:
         name = str(self)
-        if re.fullmatch(QUOTED, name, re.DOTALL):
-            return re.sub(r"\\(.)", r"\1", name[1:-1], flags=re.DOTALL)
-        if name.startswith('"'):
+        if not name.startswith('"'):
+            if not name:
+                raise self.fault(f"a {what} is missing")
+            return name
+        if not QUOTED.fullmatch(name):
             raise self.fault(f"the quotes of a {what} must enclose all of it")
-        if not name:
-            raise self.fault(f"a {what} is missing")
-        return name
+        return re.sub(r"\\(.)", r"\1", name[1:-1], flags=re.DOTALL)
 
     def is_number(self) -> bool:
-        return re.fullmatch(NUMBER, str(self)) is not None
+        return NUMBER.fullmatch(str(self)) is not None
 
     def read_number(self) -> float:
         if not self.is_number():
-            raise self.fault(f"expected a number, got {str(self)!r}" if str(self) else "a number is missing")
+            raise self.fault(f"expected a number, got {str(self)!r:.60}" if str(self) else "a number is missing")
         number = float("".join(str(self).split()))
         if not isfinite(number):
             raise self.fault("the number is too large")
         return number
 
-    def read_limit(self) -> Category:
-        """A number, or the level of an ordinal feature."""
-        return self.read_number() if self.is_number() or not str(self) else self.read_name("level")
+    def read_limit(self, strict: bool) -> Category:
+        """A number, the largest below it, or the level of an ordinal feature."""
+        if self.is_number() or not str(self):
+            number = nextafter(self.read_number(), -inf) if strict else self.read_number()
+            if not isfinite(number):
+                raise self.fault("there is no number below")
+            return number
+        if strict:
+            raise self.fault("levels are compared by <= and > alone")
+        return self.read_name("level")
 
     def read_category(self) -> Category:
         name = self.read_name("category")
@@ -96,46 +130,52 @@ def parse_rule(text: str) -> Rule:
     """
     if not isinstance(text, str):
         raise TypeError(f"a rule is read from text, got {type(text).__name__}")
-    mask = QUOTED_NAME.sub(lambda m: m[1] + "\0" * len(m[2]), text)
-    first = FIRST_WORD.match(mask)
+    first = FIRST_WORD.match(text)
     if first is None:
-        raise Piece(text, mask, 0, len(text)).fault("a rule starts with IF or DEFAULT")
+        raise Piece(text, text, 0, len(text)).fault("a rule starts with IF or DEFAULT")
+    keywords = IN_CAPITALS if first[1].isupper() else IN_ANY_CASE
+    mask = keywords.quoted_name.sub(lambda m: m[1] + "\0" * len(m[2]), text)
     rest = Piece(text, mask, first.end(), len(text))
+    numbers: dict[str, int] = {}
     body: list[Condition] = []
-    if first[1] == "IF":
-        then = THEN.search(mask, rest.start)
+    if first[1].upper() == "IF":
+        then = keywords.THEN.search(mask, rest.start)
         if then is None:
-            raise rest._replace(start=rest.end).fault("THEN is missing")
-        for piece in rest._replace(end=then.start()).cut(AND):
-            body += _read_condition(piece)
+            hint = " (in capitals, as IF is)" if IN_ANY_CASE.THEN.search(mask, rest.start) else ""
+            raise rest._replace(start=rest.end).fault(f"THEN is missing{hint}")
+        for piece in rest._replace(end=then.start()).cut(keywords.AND):
+            for name, operator, value in _read_condition(piece):
+                body.append(Condition(numbers.setdefault(name, -1 - len(numbers)), operator, value, name))
         rest = rest._replace(start=then.end())
-    numbers = {name: -1 - i for i, name in enumerate(dict.fromkeys(condition.name for condition in body))}
     head = {} if str(rest) == "nothing" else _read_head(rest)
-    return Rule(
-        tuple(replace(condition, feature=numbers[condition.name]) for condition in body),
-        (-1,) * len(head),
-        tuple(head.values()),
-        tuple(head),
-    )
+    return Rule(tuple(body), (-1,) * len(head), tuple(head.values()), tuple(head))
 
 
-def _read_condition(piece: Piece) -> list[Condition]:
+def _read_condition(piece: Piece) -> Iterator[tuple[str, str, Category]]:
+    """The name, operator and value of each test that a condition makes."""
     sides, operators = piece.cut(OPERATOR), OPERATOR.findall(piece.mask, piece.start, piece.end)
     match operators:
-        case ["<=" | ">" as operator]:
-            return [Condition(-1, operator, sides[1].read_limit(), sides[0].read_name("feature"))]
-        case ["<", "<="] | ["<"] if len(operators) == 2 or sides[0].is_number():
-            name = sides[1].read_name("feature")
-            limits = zip((">", "<="), sides[::2], strict=False)
-            return [Condition(-1, operator, side.read_limit(), name) for operator, side in limits]
         case ["==" | "!=" as operator, *_]:  # a category may look like a condition: <=50K
-            category = sides[1]._replace(end=piece.end).read_category()
-            return [Condition(-1, operator, category, sides[0].read_name("feature"))]
+            yield sides[0].read_name("feature"), operator, sides[1]._replace(end=piece.end).read_category()
+        case [operator]:
+            mirrored = sides[0].is_number() and (operator == "<" or not sides[1].is_number())
+            name, limit = reversed(sides) if mirrored else sides
+            yield _read_test(name, MIRRORED[operator] if mirrored else operator, limit)
+        case [first, second] if first in MIRRORED and second in MIRRORED and first[0] == second[0]:
+            yield _read_test(sides[1], MIRRORED[first], sides[0])
+            yield _read_test(sides[1], second, sides[2])
         case []:
             raise piece.fault("expected a condition" if str(piece) else "a condition is missing")
-    raise piece.fault(
-        "a condition reads x <= 1, x > 1, 1 < x <= 2, x == a or x != a (quote a name that contains operators)"
-    )
+        case _:
+            raise piece.fault(
+                "a condition reads x <= 1, x > 1, 1 < x <= 2, x == a or x != a (quote a name that contains operators)"
+            )
+
+
+def _read_test(name: Piece, operator: str, limit: Piece) -> tuple[str, str, Category]:
+    """A test of a numeric or ordinal feature, by one of the operators that rules have."""
+    value = limit.read_limit(strict=operator in ("<", ">="))
+    return name.read_name("feature"), {"<": "<=", ">=": ">"}.get(operator, operator), value
 
 
 def _find_number(category: str) -> Category:
@@ -171,7 +211,7 @@ def write_rule(rule: Rule) -> str:
 
 
 def _quote(name: str) -> str:
-    if PLAIN_NAME.fullmatch(name) and not set(KEYWORDS) & set(name.split()):
+    if PLAIN_NAME.fullmatch(name) and not set(KEYWORDS) & set(name.split()) and not NUMBER.fullmatch(name):
         return name
     return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 

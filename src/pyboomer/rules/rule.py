@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyboomer.arrays import is_missing
 from pyboomer.rules.operators import EQUAL, OPERATORS
 from pyboomer.rules.schema import Category
-from pyboomer.rules.text import describe_body, describe_head, format_threshold
+from pyboomer.rules.text import describe_body, describe_head, format_threshold, render_rule, show_line
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Condition:
             raise ValueError(f"operator must be one of {', '.join(OPERATORS)}, got {self.operator!r}")
 
     def __str__(self) -> str:
-        return f"{self.name} {self.operator} {self.value_text()}"
+        return show_line(f"{self.name} {self.operator} {self.value_text()}")
 
     def value_text(self) -> str:
         """The category or level, or the threshold with as many digits as matter."""
@@ -92,6 +92,9 @@ class Rule:
     def __str__(self) -> str:
         return self.to_text()
 
+    def _repr_html_(self) -> str:
+        return render_rule(self)
+
     @property
     def head(self) -> dict[str, float]:
         """The score of each label in the head, by the label's name."""
@@ -99,7 +102,11 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> "Rule":
-        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`."""
+        """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`.
+
+        Lower case will do, and so will `x1 < 3` and `x1 >= 3`, which are kept as the tests `<=` and `>` of the number
+        next below.
+        """
         from pyboomer.rules.parsing import parse_rule  # which imports this module
 
         return parse_rule(text)
@@ -119,4 +126,4 @@ class Rule:
     def to_text(self, max_labels: int | None = 8) -> str:
         """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`."""
         head = self.head_text(max_labels)
-        return f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}"
+        return show_line(f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.rules.names import find_all, find_name, plain_names
+from pyboomer.rules.names import find_all, find_name, plain_names, plain_text
 
 Category = str | int | float | bool
 Categories = Mapping[int, tuple[Category, ...]]
@@ -57,8 +57,12 @@ class Schema:
             and repr(self.categories) == repr(other.categories)
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.names, dict(self.categories), self.ordinal)  # a mapping proxy cannot be pickled
+    def __getstate__(self) -> dict[str, Any]:
+        # plain values by name: a mapping proxy cannot be pickled
+        return {"names": self.names, "categories": dict(self.categories), "ordinal": self.ordinal}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
     @cached_property
     def nominal(self) -> Categories:
@@ -118,10 +122,23 @@ def _plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) 
 
 
 def _plain_values(feature: int, given: Iterable[Any]) -> tuple[Category, ...]:
-    values = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
+    values = tuple(map(_plain_category, given))
     for value in values:
         if not isinstance(value, str | int | float) or (isinstance(value, float) and not isfinite(value)):
             raise ValueError(f"categories[{feature}] must be strings, booleans or finite numbers")
     if len(set(values)) < len(values):
         raise ValueError(f"categories[{feature}] must be distinct")
     return values
+
+
+def _plain_category(value: Any) -> Any:
+    """A category of Python's own types, if it is of one derived from them, as NumPy's numbers and enums are."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, str):
+        return plain_text(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    return float.__float__(value) if isinstance(value, float) else value

@@ -1,9 +1,11 @@
 """The text of a rule is what people read of it: one line, a row of a table, in plain text or in HTML.
 
 Numbers are rounded. A threshold keeps the digits that it takes to divide the training examples just as the exact one
-does (see `digits`); scores have three. Names are untrusted: in HTML, all are escaped.
+does (see `digits`); scores have three. Names are untrusted: in HTML, all are escaped, and in a line of plain text,
+what would end the line or speak to the terminal.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -13,7 +15,18 @@ if TYPE_CHECKING:
     from pyboomer.rules.rule import Condition, Rule
 
 SHOWN_RULES = 20
+# control characters, ends of lines, marks that turn the direction of text, and halves of characters
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 FOR, AGAINST = "#0072B2", "#B34700"  # blue and vermilion: told apart by all eyes, and dark enough to be read
+
+
+def show_line(text: str) -> str:
+    """A line of text as it can be printed: characters that are no text are shown as escapes, and so cannot act.
+
+    >>> print(show_line("loud\\n  1  DEFAULT loud -9"))
+    loud\\n  1  DEFAULT loud -9
+    """
+    return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def format_threshold(value: float, digits: int = 0) -> str:
@@ -110,6 +123,12 @@ def render_rules(rules: "RuleEnsemble", max_rules: int = SHOWN_RULES, max_labels
     hidden = len(rules) - len(shown)
     more = f"<p>... and {format_count(hidden, 'more rule')}</p>" if hidden else ""
     return render_table(("rule", "covers", "gain", "if", "then"), rows, n_numbers=3) + more
+
+
+def render_rule(rule: "Rule") -> str:
+    """Describe a rule as an HTML table of one row, for notebooks."""
+    row = f"{rule.coverage:.6g}", render_body(rule), render_head(rule)
+    return render_table(("covers", "if", "then"), [row], n_numbers=1)
 
 
 def render_table(header: Sequence[str], rows: Iterable[Sequence[str]], n_numbers: int) -> str:

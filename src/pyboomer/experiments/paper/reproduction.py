@@ -46,8 +46,9 @@ from pyboomer.experiments.reports import (
     to_csv,
 )
 from pyboomer.experiments.running import run_tasks
-from pyboomer.experiments.store import Store, write_whole
+from pyboomer.experiments.store import Store
 from pyboomer.experiments.tasks import RULES, SEED, Task
+from pyboomer.files import write_file
 
 PACKAGES = ("pyboomer", "numba", "numpy", "scipy", "scikit-learn", "xgboost")
 
@@ -260,5 +261,5 @@ def _page(claims: Sequence[Claim]) -> str:
 
 def _write(home: Path, texts: dict[str, str]) -> list[Path]:
     for name, text in texts.items():
-        write_whole(home / name, text.encode())
+        write_file(home / name, text)
     return [home / name for name in texts]

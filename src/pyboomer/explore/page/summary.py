@@ -34,6 +34,7 @@ MOST_CURVE = 1000  # examples that the curves are computed on
 MOST_DECODING = 4e8  # multiplications to decode them at one point of a curve
 CURVE_POINTS = 24
 N_BINS = 30
+LARGEST_HALF = 2.0**51  # beyond, there are no halves between whole numbers
 MOST_CATEGORIES = 30  # bars of a nominal feature
 UNKNOWN = 2  # a truth that is neither 0 nor 1
 METRIC_TITLES = {
@@ -247,7 +248,8 @@ def _count_numbers(column: Array) -> dict[str, Any]:
         return {"low": None, "high": None, "counts": [], "missing": len(column)}
     low, high = float(present.min()), float(present.max())
     distinct = np.unique(present[:10_000])
-    few = len(distinct) <= N_BINS and bool((distinct == np.floor(distinct)).all()) and high - low < N_BINS
+    whole = bool((distinct == np.floor(distinct)).all()) and max(-low, high) < LARGEST_HALF
+    few = whole and len(distinct) <= N_BINS and high - low < N_BINS
     if few:  # whole numbers: a bar each, in the middle of which they lie
         low, high = low - 0.5, high + 0.5
     bins = int(high - low) if few else N_BINS

@@ -1,0 +1,166 @@
+"""The command `boomer predict`: what a saved model says of new examples, as a table."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from pyboomer.cli.group import boomer, json_option, sep_option
+from pyboomer.cli.inputs import Input, list_files, match_names, pick_features, read_features
+from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
+from pyboomer.files import check_output, write_file
+from pyboomer.rules.text import show_line
+
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # a cell that starts with one of these is run by spreadsheets
+
+
+@boomer.command(cls=LearnerCommand, only=PREDICTING)
+@click.argument("model", metavar="MODEL")
+@click.argument("data")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="The file to write instead of the standard output: CSV, or what the ending says: .tsv, .parquet, .json; all "
+    "but Parquet are compressed if .gz follows.",
+)
+@click.option("--proba", "kind", flag_value="proba", help="Write the probability of each label.")
+@click.option("--scores", "kind", flag_value="scores", help="Write the score of each label.")
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    metavar="NAMES",
+    help="Columns of DATA to write in front of the predictions, comma separated or repeated; patterns are allowed.",
+)
+@sep_option
+@json_option
+@click.pass_context
+def predict(
+    ctx: click.Context,
+    model: str,
+    data: str,
+    output: str | None,
+    kind: str | None,
+    ids: Sequence[str],
+    sep: str | None,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Predict the labels of DATA with a saved MODEL, as a table.
+
+    Columns are found by name; labels and other columns may be among them and are ignored. In CSV, a name or a word that
+    a spreadsheet would run as a formula gets an apostrophe in front.
+
+    \b
+    Examples:
+      boomer predict model.json new.csv -o predictions.csv
+      boomer predict model.json new.csv --id song -o predictions.parquet
+      boomer predict model.json new.csv --proba --json
+    """
+    import numpy as np
+
+    from pyboomer.loading import load_model
+
+    ending = _find_ending(output, as_json)
+    if output is not None:
+        check_output(output, [model, *list_files(data)])
+    learned = load_model(model)
+    given = list_given(ctx, parameters)
+    is_regressor = not hasattr(learned, "classes_")
+    if is_regressor and (kind or "decode" in given):
+        raise click.UsageError(f"{model} predicts numbers, which --proba, --scores and --decode are not for")
+    learned.set_params(**given)
+    examples = read_features(data, learned, sep=sep, ids=ids)
+    X, names = pick_features(learned, examples), list(learned.label_names_)
+    if is_regressor:
+        values = learned.predict(X)
+        values = values.reshape(len(values), -1)
+    else:
+        functions = {"proba": learned.predict_proba, "scores": learned.decision_function}
+        values = functions.get(kind or "", learned.predict)(X)
+        values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+        if values.ndim == 1:  # a model of one column of classes, learned in Python
+            names, values = (["class"] if kind is None else names[:1]), values[:, None]
+        elif values.shape[1] != len(names):
+            names = [str(name) for name in learned.classes_]
+        if kind is None and values.dtype.kind in "bf":
+            values = values.astype(np.int8)
+    content = {"kind": "numbers" if is_regressor else kind or "labels", "labels": names}
+    table = _take_columns(examples, ids, names)
+    if ending == ".json":
+        listed = {"ids": table} if table else {}
+        text = json.dumps({**content, **listed, "predictions": values.tolist()}, default=str) + "\n"
+    elif ending == ".parquet":
+        return write_file(output or "", _pack_parquet(table | dict(zip(names, values.T, strict=True))))
+    else:
+        columns = table | dict(zip(names, values.T.tolist(), strict=True))
+        text = _write_csv(columns, sep or ("\t" if ending == ".tsv" else ","))
+    if output is None:
+        # a file or a program gets the names as they are; a terminal would obey what is in them
+        sys.stdout.write("\n".join(map(show_line, text.split("\n"))) if sys.stdout.isatty() else text)
+    else:
+        write_file(output, gzip.compress(text.encode(), mtime=0) if output.lower().endswith(".gz") else text)
+
+
+def _find_ending(output: str | None, as_json: bool) -> str:
+    """What to write, named by its usual ending."""
+    from pyboomer.datasets.tables import find_kind
+
+    ending = ".csv" if output is None else find_kind(output)
+    if ending == ".parquet" and (as_json or (output or "").lower().endswith(".gz")):
+        raise click.UsageError(f"{output}: Parquet {'is not JSON' if as_json else 'is compressed already'}")
+    return ".json" if as_json else ending
+
+
+def _take_columns(examples: Input, patterns: Sequence[str], labels: Sequence[str]) -> dict[str, list[Any]]:
+    """The columns to be kept, by their names."""
+    from pyboomer.arrays import is_missing
+
+    names = match_names(patterns, examples.feature_names, f"{examples.name}: --id", "column")
+    if same := [name for name in names if name in labels]:
+        raise click.UsageError(f"{examples.name}: --id {same[0]!r} is the name of a prediction as well")
+    taken = {}
+    for name in names:
+        j = examples.feature_names.index(name)
+        column = examples.X.iloc[:, j] if hasattr(examples.X, "iloc") else examples.X[:, [j]]
+        values = column.toarray().ravel() if hasattr(column, "toarray") else column
+        listed = values.ravel().tolist() if hasattr(values, "ravel") else values.tolist()
+        taken[name] = [None if is_missing(value) else value for value in listed]
+    return taken
+
+
+def _pack_parquet(columns: dict[str, Any]) -> bytes:
+    from io import BytesIO
+
+    from pyboomer.rules.frames import import_pandas
+
+    buffer = BytesIO()
+    import_pandas("a Parquet file").DataFrame(columns).to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _write_csv(columns: dict[str, list[Any]], sep: str) -> str:
+    import csv
+    import io
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=sep, lineterminator="\n")
+    writer.writerow(map(_write_cell, columns))
+    writer.writerows(map(_write_cell, row) for row in zip(*columns.values(), strict=True))
+    return buffer.getvalue()
+
+
+def _write_cell(value: Any) -> Any:
+    """A cell that is read as what it is: numbers with six digits, and no text that would be run as a formula."""
+    from pyboomer.datasets.dataset import NUMBER
+
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    is_formula = isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value)
+    return f"'{value}" if is_formula else value
