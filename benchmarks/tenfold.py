@@ -71,7 +71,7 @@ def cross_validate(data: Dataset, fit_predict: FitPredict) -> list[float]:
 def evaluate_ours(data: Dataset, loss: str, head: str, search: str, seed: int, n_rules: int) -> list[float]:
     def fit_predict(X: Any, Y: np.ndarray, X_test: Any) -> Any:
         nominal = data.nominal_features
-        model = make_ours(loss, head, n_rules, nominal=nominal, search=search, random_state=seed)
+        model = make_ours(loss, head, n_rules, nominal=nominal, search=search, random_state=seed, default_rule="newton")
         return model.fit(X, Y).predict(X_test)
 
     return cross_validate(data, fit_predict)

@@ -69,7 +69,9 @@ def compare_fits(split: Split, variant: str, n_rules: int, form: str, args: Any)
     Y = split.Y.astype("uint8")
 
     def fit_ours(n_rules: int) -> Any:
-        return make_ours(loss, head, n_rules, nominal=nominal, random_state=args.seed).fit(our_X, split.Y)
+        return make_ours(loss, head, n_rules, nominal=nominal, random_state=args.seed, default_rule="newton").fit(
+            our_X, split.Y
+        )
 
     def fit_theirs(n_rules: int) -> Any:
         learner = make_official(loss, head, n_rules, len(Y), binned=binned, seed=args.seed)
@@ -172,7 +174,7 @@ def report_predictions(args: Any, store: Any) -> None:
             theirs = make_official(loss, "multi", n_rules, len(split.Y), binned=True, seed=args.seed)
             fit_official(theirs, for_official_fit(split.X), split.Y.astype("uint8"), split.nominal)
             learned = theirs.model_.get_num_used_rules()
-            ours = make_ours(loss, "multi", learned, nominal=split.nominal).fit(split.X, split.Y)
+            ours = make_ours(loss, "multi", learned, nominal=split.nominal, default_rule="newton").fit(split.X, split.Y)
             X = for_official_predict(split.X)
             for what, method in (("scores", "decision_function"), ("labels", "predict")):
                 calls = {

@@ -97,7 +97,8 @@ def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:
         head = np.zeros(len(rules.label_names))
         own = slice(rules.head_offsets[t], rules.head_offsets[t + 1])
         head[rules.head_labels[own]] = rules.head_scores[own]
-        result.append(ReferenceRule(body, head, float(rules.gain[t])))
+        shares = rules.condition_shares[rules.condition_offsets[t] : rules.condition_offsets[t + 1]]
+        result.append(ReferenceRule(body, head, float(rules.gain[t]), tuple(shares.tolist())))
     return result
 
 
@@ -143,6 +144,7 @@ def assert_same_rules() -> Callable[..., None]:
             assert a.body == b.body, f"rule {t}"
             np.testing.assert_allclose(a.head, b.head, rtol=rtol, atol=1e-12, err_msg=f"head of rule {t}")
             np.testing.assert_allclose(a.gain, b.gain, rtol=rtol, atol=1e-12, err_msg=f"gain of rule {t}")
+            np.testing.assert_allclose(a.shares, b.shares, rtol=1e-6, atol=1e-6, err_msg=f"shares of rule {t}")
 
     return assert_same_rules
 

@@ -24,8 +24,8 @@ CALIBRATED = {"joint_probability_calibration": "isotonic"}
 TRANSLATED: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
     ("random_state", None, {}, {"random_state": 1}),
     ("random_state", 7, {}, {"random_state": 7}),
-    ("default_rule", "auto", {}, {}),
-    ("default_rule", "true", {}, {}),
+    ("default_rule", "auto", {}, {"default_rule": "newton"}),
+    ("default_rule", "true", {}, {"default_rule": "newton"}),
     ("rule_induction", "top-down-greedy", {}, {"max_conditions": None, "min_coverage": 1}),
     (
         "rule_induction",
@@ -218,7 +218,7 @@ def test_an_empty_configuration_has_the_defaults_of_mlrl_boomer() -> None:
         "bootstrap": False,
         "random_state": 1,
     }
-    assert from_mlrl({}).get_params() == BoomerClassifier(**expected).get_params()
+    assert from_mlrl({}).get_params() == BoomerClassifier(**expected, default_rule="newton").get_params()
     del expected["loss"]
     assert from_mlrl({}, regression=True).get_params() == BoomerRegressor(**expected).get_params()
 

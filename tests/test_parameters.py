@@ -20,6 +20,8 @@ NAN, INFINITY = float("nan"), float("inf")
 REJECTED: dict[str, list[Any]] = {
     "loss": ["hamming", "label-wise", None, 3, ["label-wise-logistic"]],
     "head": ["multiple", "Single", None, 0, -1, 1.0, 1.5, NAN, True],
+    "class_weight": ["even", 2.0, {}, {1: 0}, {1: -1.0}, {1: NAN}, [], ["balanced"], [{1: 2}, 3]],
+    "default_rule": ["mean", "Newton", None, True, 1],
     "n_rules": [0, -1, 10.0, "10", None, True, NAN],
     "learning_rate": [0, -0.1, 1.5, 3.0, NAN, INFINITY, "0.1", None, True, 1j, 10**400],
     "l1": [-1, NAN, INFINITY, "1", None, False],
@@ -51,6 +53,8 @@ REJECTED: dict[str, list[Any]] = {
 ACCEPTED: dict[str, list[Any]] = {
     "loss": ["label-wise-logistic", label_wise_logistic],
     "head": ["single", 1, 5, 2**63, np.int64(2), 0.5, np.float32(0.1)],
+    "class_weight": [None, "balanced", {1: 2}, {0: 0.5, 1: np.float32(2)}],
+    "default_rule": ["minimum", "newton"],
     "n_rules": [1, np.int64(3), np.int32(3), np.uint8(3)],
     "learning_rate": [1, 1e-9, np.float32(0.5), Fraction(1, 3)],
     "l1": [0, 0.0, 1e300, np.int8(2)],

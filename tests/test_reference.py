@@ -43,9 +43,18 @@ def test_statistics_of_two_examples() -> None:
 
 def test_the_default_rule_of_two_examples() -> None:
     # sums: g = (-2/3, 0), H = diag(4/9, 4/9); l2 = 1: p = (2/3) / (13/9) = 6/13 and 0, gain = 1/2 * 2/3 * 6/13 = 2/13
-    rules = learn_rules(np.zeros((2, 1)), PAIR, Setting(example_wise_logistic, n_rules=1))
+    rules = learn_rules(np.zeros((2, 1)), PAIR, Setting(example_wise_logistic, n_rules=1, default_rule="newton"))
     np.testing.assert_allclose(rules[0].head, [6 / 13, 0.0], atol=1e-15)
     assert rules[0].gain == pytest.approx(2 / 13)
+
+
+def test_the_default_rule_of_least_loss_of_two_examples() -> None:
+    # with scores (p, 0), both examples have the loss log(2 + exp(-p)); l2 = 1: p = 2 exp(-p) / (2 + exp(-p))
+    (rule,) = learn_rules(np.zeros((2, 1)), PAIR, Setting(example_wise_logistic, n_rules=1))
+    p = rule.head[0]
+    assert p == pytest.approx(2 * np.exp(-p) / (2 + np.exp(-p)))
+    assert rule.head[1] == pytest.approx(0, abs=1e-15)
+    assert rule.gain == pytest.approx(2 * np.log(3) - 2 * np.log(2 + np.exp(-p)) - p * p / 2)
 
 
 def test_a_multi_label_head_of_one_example() -> None:

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array, Vectors
+from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelForm, Labels, read_labels
 from pyboomer.data.stratification import group_examples, hold_out
@@ -92,6 +93,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         *,
         head: str | int | float = "multi",
         n_rules: int = 2000,
+        default_rule: str = "minimum",
         learning_rate: float = 0.1,
         l1: float = 0.0,
         l2: float = 1.0,
@@ -108,6 +110,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         decode: Any = "loss",
         known_vectors: bool = True,
         calibration: str | None = None,
+        class_weight: Any = None,
         categorical_features: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -122,6 +125,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.loss = loss
         self.head = head
         self.n_rules = n_rules
+        self.default_rule = default_rule
         self.learning_rate = learning_rate
         self.l1 = l1
         self.l2 = l2
@@ -138,6 +142,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.decode = decode
         self.known_vectors = known_vectors
         self.calibration = calibration
+        self.class_weight = class_weight
         self.categorical_features = categorical_features
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -178,6 +183,9 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _read_labels(self, y: Any, form: LabelForm | None) -> Labels:
         return read_labels(y, form)
 
+    def _weigh(self, examples: Examples, form: LabelForm) -> Examples:
+        return examples if self.class_weight is None else weigh_classes(examples, self.class_weight, form)
+
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return hold_out(Y, self.validation_fraction, seed)
 
@@ -208,7 +216,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
                 "no example has all its labels known, so there are no known label vectors: labels will be predicted by "
                 "the signs of their scores",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         vectors, counts = find_label_vectors(examples.Y[complete], examples.weight[complete])
         if loss.prepare is not None and not complete.all():
@@ -227,7 +235,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
                 f"proportion to their number, here up to {SECONDS * len(vectors) * len(examples.Y):.1g} seconds; "
                 'loss="example-wise-logistic" does not depend on it',
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self._set_form(form, vectors, counts)
 

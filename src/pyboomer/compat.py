@@ -141,6 +141,15 @@ def _only(word: str, why: str) -> Translate:
     return translate
 
 
+_NO_DEFAULT = "the first rule always is a default rule"
+
+
+def _default(choice: Choice, settings: Settings) -> Translation:  # noqa: ARG001
+    if choice.word == "false":
+        choice.refuse(_NO_DEFAULT)
+    return {"default_rule": "newton"}
+
+
 def _rename(name: str) -> Translate:
     return lambda value, settings: {name: value}  # noqa: ARG005
 
@@ -346,9 +355,9 @@ ROWS = (
         "default_rule",
         "auto",
         _words("auto", "true", "false"),
-        "always",
+        '`default_rule="newton"`',
         "There always is a default rule; `false` is an error.",
-        _only("true", "the first rule always is a default rule"),
+        _default,
     ),
     Row(
         "rule_induction",
@@ -574,6 +583,8 @@ def _for_regressor(row: Row) -> Row:
     if row.name == "loss":
         names = ("squared-error-decomposable", "squared-error-non-decomposable")
         return replace(row, default=names[0], words=_words(*names), translate=_regression_loss)
+    if row.name == "default_rule":
+        return replace(row, translate=_only("true", _NO_DEFAULT))  # the mean, after one step
     if row.name in ("l1_regularization_weight", "l2_regularization_weight"):
         return replace(row, translate=_rename(row.name[:2]))
     if row.words is not None:

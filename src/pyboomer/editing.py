@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.data.examples import Examples, read_examples
+from pyboomer.engine.cpu.default_rule import find_default_head
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
@@ -148,7 +149,10 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
             continue
         is_default = t == 0 and sizes[t] == 0
         l2, rate = (settings.default_l2, 1.0) if is_default else (settings.l2, settings.learning_rate)
-        head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
+        if is_default and len(labels) == ledger.n_labels:
+            head, gain[t] = find_default_head(ledger, settings)
+        else:
+            head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
         head_scores[own] = rate * head
         ledger.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=head_scores, gain=gain, coverage=coverage)

@@ -49,6 +49,7 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
 
 LARGEST_SEED = np.iinfo(np.int32).max
+RISE = 0.01  # of the training loss, relative to the one before all rules, that users are told of
 
 
 class RuleEstimator(BaseEstimator, ABC):
@@ -59,6 +60,7 @@ class RuleEstimator(BaseEstimator, ABC):
     # parameters that all estimators have, of those that are read here
     loss: str | Loss
     n_rules: int
+    learning_rate: float
     l1: float
     l2: float
     bootstrap: bool
@@ -88,6 +90,10 @@ class RuleEstimator(BaseEstimator, ABC):
     @abstractmethod
     def _read_labels(self, y: Any, form: Any) -> Labels | Targets:
         """Read y; if a form is given, it must be that."""
+
+    def _weigh(self, examples: Examples, form: Any) -> Examples:  # noqa: ARG002
+        """The examples, with what users say about their weights besides `sample_weight`."""
+        return examples
 
     @abstractmethod
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -157,6 +163,7 @@ class RuleEstimator(BaseEstimator, ABC):
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
         examples = read_examples(table.matrix, labels, sample_weight)
+        examples = self._weigh(examples, labels.form)
         warn_of_unknown(examples, labels.form.names)
         seed = self._draw_seed(past)
         examples, held_out = self._split(examples, eval_set, labels.form, table, seed)
@@ -169,10 +176,17 @@ class RuleEstimator(BaseEstimator, ABC):
             )
             validation = None if held_out is None else self._make_validation(held_out, past)
             lesson = self._make_lesson(examples, table.schema, labels.form.names)
-            rules, loss, error = train(lesson, self._make_settings(seed), watch, past, validation)
+            rules, loss, course, error = train(lesson, self._make_settings(seed), watch, past, validation)
             if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
                 warnings.warn(
                     f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=3
+                )
+            if not loss <= min(course) + RISE * abs(course[0]):
+                warnings.warn(
+                    f"the training loss has risen from {min(course):.4g} to {loss:.4g}: steps are too long; choose a "
+                    f"larger l2 (it is {self.l2}) or a smaller learning_rate (it is {self.learning_rate})",
+                    UserWarning,
+                    stacklevel=3,
                 )
             self.__dict__.pop("validation_curve_", None)
             if validation is not None:

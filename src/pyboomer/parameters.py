@@ -5,7 +5,7 @@ The estimators' signatures, docstrings and checks and the options of the command
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -73,6 +73,14 @@ def _is_decode(value: Any) -> bool:
     return _is_real(value) and 0 <= value <= 1
 
 
+def _is_class_weight(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(isinstance(each, Mapping) and _is_class_weight(each) for each in value)
+    if isinstance(value, Mapping):
+        return len(value) > 0 and all(_is_real(weight) and weight > 0 for weight in value.values())
+    return value is None or _one_of("balanced")(value)
+
+
 def _is_scoring(value: Any) -> bool:
     if isinstance(value, str) and value == "loss":
         return True
@@ -109,6 +117,14 @@ PARAMETERS = (
         "a whole number of at least 1",
         lambda value: _is_whole(value, 1),
         "The number of rules to learn, the default rule included.",
+    ),
+    Parameter(
+        "default_rule",
+        "minimum",
+        '"minimum" or "newton"',
+        _one_of("minimum", "newton"),
+        "The scores of the first rule, which covers all examples: those of least training loss, or the paper's single "
+        "step of Newton's method towards them, which overshoots where labels are many or rare.",
     ),
     Parameter(
         "learning_rate",
@@ -243,6 +259,16 @@ PARAMETERS = (
         "all examples, by five-fold cross-fitting.",
     ),
     Parameter(
+        "class_weight",
+        None,
+        'None, "balanced", a dict of classes with positive weights, or a list of such dicts',
+        _is_class_weight,
+        "How much classes count in training. In a matrix of labels these are 1, relevant, and 0: {1: 5} makes what is "
+        'missed cost five times as much, for all labels; a list has a dict for each label. "balanced": the relevant '
+        "examples of a label count as much as the others together. The weights are those of labels, as in `fit`; if y "
+        "is one column, they are those of examples. Probabilities become those of the weighted examples.",
+    ),
+    Parameter(
         "categorical_features",
         None,
         'None, "from_dtype", a mask, indices or names',
@@ -340,7 +366,7 @@ _SAMPLING = Parameter(
     _one_of("with-replacement", "without-replacement"),
     "How the examples of a sample are drawn, if bootstrap=True: with replacement or without.",
 )
-_OF_LABELS = ("loss", "search", "decode", "known_vectors", "calibration")
+_OF_LABELS = ("loss", "default_rule", "search", "decode", "known_vectors", "calibration", "class_weight")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
 REGRESSOR_PARAMETERS = (
     _SQUARED_ERROR,

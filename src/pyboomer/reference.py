@@ -7,7 +7,7 @@ example and solves every candidate; sums over sorted values and batched solves a
 Here `Y` holds -1 and +1, a nominal feature holds category codes, and NaN is a missing value, which meets no condition.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.losses import Loss, dense_hessians
+from pyboomer.losses.constant import minimise_constant
 from pyboomer.rules.precision import FLOOR, NOISE, TIE, midpoint
 
 Condition = tuple[int, str, float]  # feature, operator, value
@@ -27,6 +28,7 @@ class Setting:
 
     loss: Loss
     head: str | int | float = "multi"  # "single", a number of labels, or a share of the largest gain
+    default_rule: str = "minimum"  # or "newton", the paper's
     n_rules: int = 100
     learning_rate: float = 0.3
     l1: float = 0.0
@@ -50,6 +52,7 @@ class ReferenceRule:
     body: tuple[Condition, ...]
     head: Array
     gain: float = 0.0
+    shares: tuple[float, ...] = ()  # what part of the gain each condition brought, in the sample
 
 
 def meets(x: Array, operator: str, value: float) -> NDArray[np.bool_]:
@@ -78,9 +81,8 @@ def learn_rules(
     weight = np.ones(n) if sample_weight is None else sample_weight
     scores = np.zeros(Y.shape)
 
-    g, *curvature = setting.loss.weighted_derivatives(Y, scores, label_weight)  # line 1
-    H = dense_hessians(setting.loss.shape, tuple(curvature))
-    head, gain = find_head(*sum_statistics(weight, g, H), "multi", setting)  # line 2
+    find_default = find_minimum if setting.default_rule == "minimum" else take_newton_step
+    head, gain = find_default(Y, setting, weight, label_weight)  # lines 1 and 2
     rules = [ReferenceRule((), head, gain)]
     scores += head
     for t in range(1, setting.n_rules):  # line 3
@@ -92,15 +94,43 @@ def learn_rules(
         if setting.n_drawn_labels is not None:
             about = draw_labels(n_labels, setting, t)
         own_g, own_H = g[:, about], H[:, about[:, None], about]
-        body, labels = refine_rule(X, drawn * weight, own_g, own_H, setting, t)  # line 6
+        body, labels, shares = refine_rule(X, drawn * weight, own_g, own_H, setting, t)  # line 6
         covered = covers(body, X)
         gh = sum_statistics(weight[covered], own_g[covered], own_H[covered])
         own_head, gain = find_head(*gh, setting.head, setting, labels)  # line 7
         head = np.zeros(n_labels)
         head[about] = setting.learning_rate * own_head  # line 8
-        rules.append(ReferenceRule(body, head, gain))
+        rules.append(ReferenceRule(body, head, gain, shares))
         scores[covered] += head
     return rules
+
+
+def take_newton_step(Y: Array, setting: Setting, weight: Array, label_weight: Array | None) -> tuple[Array, float]:
+    """The paper's default rule, one step from scores of 0: its head and gain."""
+    return find_head(*sum_constant(np.zeros(Y.shape[1]), Y, setting, weight, label_weight), "multi", setting)
+
+
+def find_minimum(Y: Array, setting: Setting, weight: Array, label_weight: Array | None) -> tuple[Array, float]:
+    """Beyond the paper, as many steps as it takes: the scores of least loss that all examples can have."""
+    about = np.arange(Y.shape[1])
+
+    def rate(p: Array) -> float:
+        return float(weight @ setting.loss.weighted_value(Y, np.tile(p, (len(Y), 1)), label_weight))
+
+    def derive(p: Array) -> tuple[Array, Any]:
+        g, H = sum_constant(p, Y, setting, weight, label_weight)
+        regularised = replace(setting, l1=0.0)
+        return g, lambda z, free: find_head(-z, H * np.outer(free, free), "multi", regularised, about)[0]
+
+    return minimise_constant(Y.shape[1], rate, derive, (setting.l1, setting.l2), float(weight.sum()))
+
+
+def sum_constant(
+    p: Array, Y: Array, setting: Setting, weight: Array, label_weight: Array | None
+) -> tuple[Array, Array]:
+    """Sums of gradients and Hessians of all examples (line 1), which have the same scores."""
+    g, *curvature = setting.loss.weighted_derivatives(Y, np.tile(p, (len(Y), 1)), label_weight)
+    return sum_statistics(weight, g, dense_hessians(setting.loss.shape, tuple(curvature)))
 
 
 # --- Draws: pure functions of (seed, rule, refinement step), by SplitMix64 (Steele, Lea and Flood, 2014) --------------
@@ -266,10 +296,14 @@ def solve_system(g: Array, H: Array, setting: Setting) -> tuple[Array, Array]:
 
 def refine_rule(
     X: Array, weight: Array, g: Array, H: Array, setting: Setting, rule: int
-) -> tuple[tuple[Condition, ...], NDArray[np.int64] | None]:
-    """Add the best condition to the body as long as that improves the rule; the first one fixes the labels."""
+) -> tuple[tuple[Condition, ...], NDArray[np.int64] | None, tuple[float, ...]]:
+    """Add the best condition to the body as long as that improves the rule; the first one fixes the labels.
+
+    Returns the body, the labels, and what part of the gain each condition has brought.
+    """
     n_features = X.shape[1]
     body: tuple[Condition, ...] = ()
+    reached: list[float] = []  # the gain with each condition
     labels: NDArray[np.int64] | None = None
     best = NOISE * weight.sum()  # the gain of no rule, 0, up to rounding
     sampled = weight > 0
@@ -292,9 +326,9 @@ def refine_rule(
             break
         if labels is None:
             labels = choose_labels(*found, setting.head, setting)
-        body = (*body, chosen)
+        body, reached = (*body, chosen), [*reached, float(best)]
         sampled &= meets(X[:, chosen[0]], chosen[1], chosen[2])  # line 10
-    return body, labels
+    return body, labels, tuple(np.diff(reached, prepend=0.0) / best)
 
 
 def sum_candidates(

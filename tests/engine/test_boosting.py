@@ -384,7 +384,8 @@ def test_scores_are_the_sums_of_the_heads(
 def test_the_default_rule_predicts_for_every_label_without_shrinkage(learn: Learn, variant: dict[str, Any]) -> None:
     X, Y, _ = make_problem("numeric", seed=18)
     for learning_rate in (0.01, 1.0):
-        default = learn(X, Y, n_rules=1, learning_rate=learning_rate, **variant)[0]
+        assert len(learn(X, Y, n_rules=1, learning_rate=learning_rate, **variant)[0].head) == Y.shape[1]
+        default = learn(X, Y, n_rules=1, learning_rate=learning_rate, default_rule="newton", **variant)[0]
         assert default.body == ()
         # Newton's step from scores of 0, written out
         if variant["loss"] is label_wise_logistic:

@@ -1,5 +1,8 @@
 """Importances are shares of what rules say, or what is lost by shuffling; labels depend as heads say."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -8,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.inspection import permutation_importance as permutation_importance_of_sklearn
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Condition, Rule, RuleEnsemble
+from pyboomer.datasets import Dataset
 from pyboomer.explore.dependence import label_dependence
 from pyboomer.explore.importance import FeatureImportance, feature_importance, permutation_importance
 from pyboomer.metrics import METRICS
@@ -65,6 +69,44 @@ def test_coverage_is_split_like_gain() -> None:
     np.testing.assert_allclose(importance.per_label.sum(axis=1), importance.overall)
 
 
+def test_a_condition_has_the_share_that_it_added() -> None:
+    rules = make_rules()
+    importance = feature_importance(replace(rules, condition_shares=[0.5, 0.2, 0.3, 1.0]))
+    # half of the gain of 6 in thirds, half of it by the shares
+    np.testing.assert_allclose(importance.overall, np.array([2 + 0.7 * 3, 1 + 0.3 * 3 + 2, 0]) / 8)
+    selected = fit().rules_[5:20]
+    per_rule = np.add.reduceat(selected.condition_shares, selected.condition_offsets[:-1])
+    np.testing.assert_allclose(per_rule, 1.0)
+    assert [c.share for rule in selected for c in rule.body] == selected.condition_shares.tolist()
+    again = RuleEnsemble.from_dict(selected.to_dict())
+    np.testing.assert_array_equal(again.condition_shares, selected.condition_shares)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "agree"), [("slashdot", 0.75), ("enron", 0.85)])
+def test_what_is_read_off_a_model_of_text_does_not_depend_on_the_seed(
+    name: str, agree: float, benchmark_data: Callable[[str], Dataset]
+) -> None:
+    data = benchmark_data(name)
+    models = [BoomerClassifier(random_state=seed).fit(data.X, data.Y) for seed in range(5)]
+    top = [set(np.argsort(-model.feature_importances_)[:5]) for model in models]
+    assert np.mean([len(a & b) / 5 for a, b in combinations(top, 2)]) >= 0.6
+    j, k = np.triu_indices(data.Y.shape[1], 1)
+    with np.errstate(invalid="ignore"):  # of a label that no example has
+        correlation = np.nan_to_num(np.corrcoef(np.asarray(data.Y).T)[j, k])
+    clear = np.abs(correlation) * np.sqrt(len(data.Y)) > 3  # standard errors
+    signs = [np.sign(label_dependence(model).matrix[j, k]) == np.sign(correlation) for model in models]
+    assert np.mean(signs, axis=0)[clear].mean() >= agree
+
+
+def test_exclusive_labels_do_not_seem_to_go_together() -> None:
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 8, 400)
+    words = rng.random((400, 24)) < np.where(np.arange(24) // 3 == c[:, None], 0.4, 0.05)
+    model = BoomerClassifier(n_rules=200, random_state=1).fit(words.astype(float), np.eye(8, dtype=int)[c])
+    assert label_dependence(model).matrix[np.triu_indices(8, 1)].max() < 0.1
+
+
 def test_shares_add_up_to_one() -> None:
     for by in ("gain", "coverage"):
         importance = feature_importance(fit(), by)
@@ -77,10 +119,14 @@ def test_a_model_without_conditions_has_no_importances() -> None:
 
 
 def test_features_that_matter_are_found() -> None:
-    clf = fit()
+    clf, short = fit(), fit(max_conditions=1)
+    for importance in (feature_importance(clf), feature_importance(clf, "coverage")):
+        assert set(importance.rank()[:2].tolist()) == {0, 1}
+        assert importance.per_label[0, 0] > importance.per_label[1, 0]
+    # of a rule with two conditions, it is not known which of them a label is owed to
     for importance in (
-        feature_importance(clf),
-        feature_importance(clf, "coverage"),
+        feature_importance(short),
+        feature_importance(short, "coverage"),
         permutation_importance(clf, X, Y, random_state=0),
     ):
         assert set(importance.rank()[:2].tolist()) == {0, 1}

@@ -70,9 +70,10 @@ def test_hessians_agree_with_differences_of_the_gradient(loss: Loss, data: tuple
 @given(data=labels_and_scores())
 def test_hessians_are_symmetric_and_positive_semidefinite(loss: Loss, data: tuple[Array, Array]) -> None:
     Y, F = data
-    H = dense_hessians(loss.shape, loss.derivatives(Y, F)[1:])
+    curvature = loss.derivatives(Y, F)[1:]
+    H = dense_hessians(loss.shape, curvature)
     np.testing.assert_array_equal(H, H.transpose(0, 2, 1))
-    assert np.linalg.eigvalsh(H).min() >= -1e-14 * max(1, np.abs(H).max())
+    assert np.linalg.eigvalsh(H).min() >= -1e-14 * max(1, np.abs(curvature[0]).max())
 
 
 def test_losses_at_scores_of_0_are_those_of_the_paper() -> None:
@@ -240,8 +241,9 @@ def test_every_loss_learns_and_says_probabilities(name: str, head: str) -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 4))
     Y = (X[:, :3] > 0).astype(int)
-    model = BoomerClassifier(name, head=head, n_rules=150, learning_rate=0.3, random_state=1).fit(X, Y)
     slow = name == "example-wise-squared-error"  # the nearer an example is to its goal, the shorter the steps
+    rate = 0.1 if slow else 0.3
+    model = BoomerClassifier(name, head=head, n_rules=150, learning_rate=rate, random_state=1).fit(X, Y)
     assert (model.predict(X) == Y).mean() > (0.85 if slow else 0.95)
     P = model.predict_proba(X)
     np.testing.assert_array_equal(P > 0.5, model.decision_function(X) > 0)

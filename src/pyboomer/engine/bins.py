@@ -27,7 +27,7 @@ def learn_rule(steps: Steps, labels: Labels, heads: Heads, plan: Plan, rule: int
         fill_with_labels(plan.search.seed, rule, labels.in_turn, labels.draw)
         about = labels.draw.drawn.copy()
         steps.focus(about)
-    body = np.empty((plan.longest, 3))
+    body = np.empty((plan.longest, 4))
     if isinstance(heads, Complete):
         size, _ = refine_rule(steps, heads.rating, plan, rule, body, 0, 0.0)  # line 6
         chosen = np.arange(len(about))
@@ -109,6 +109,6 @@ def refine_rule(
         feature = int(features.drawn[place])
         steps.narrow(feature, operator, value)
         summed = False
-        body[size] = feature, operator, value
+        body[size] = feature, operator, value, best
         size += 1
     return size, best

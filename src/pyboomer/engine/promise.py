@@ -40,6 +40,7 @@ class Settings:
     search: str = "bound"
     max_bins: str | int | None = None
     n_jobs: int | None = None
+    default_rule: str = "minimum"
     default_l2: float = 1.0  # of the default rule
     seed: int = 0
 
@@ -62,7 +63,7 @@ class Chunk(NamedTuple):
     """Rules in flat arrays, one after another."""
 
     n_conditions: NDArray[np.int64]
-    conditions: Array  # feature, operator and value of each
+    conditions: Array  # feature, operator and value of each, and the gain that the body has with it, in the sample
     n_scores: NDArray[np.int64]
     labels: NDArray[np.int32]
     scores: Array

@@ -107,6 +107,7 @@ def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> 
         model = BoomerClassifier(
             **approach.parameters,
             n_rules=setting.size,
+            default_rule="newton",
             learning_rate=setting.learning_rate,
             l2=setting.l2,
             max_features=task.max_features,

@@ -5,6 +5,10 @@ number c of the training examples that it covers:
 
     dependence(j, k) = sum c score_j score_k / sqrt(sum c score_j^2 * sum c score_k^2)
 
+What a rule says of all labels alike, that there are few or many of them, is no dependence between two of them, and is
+taken off first: scores are divided by the size sqrt(sum c score_k^2) of those of their label, and lose all but 2 / K of
+the mean of the rule (of two labels, nothing). A model of labels that exclude each other would seem to join them else.
+
 It lies between -1 and 1: above 0, rules tend to speak for both or against both; below 0, for one and against the other.
 The default rule covers everything and tells frequencies, not dependencies; it is left out. This is what the model has
 learned, by its loss: conditional dependence given the features, where the loss allows for it.
@@ -84,9 +88,14 @@ def label_dependence(model: "RuleEstimator | RuleEnsemble") -> LabelDependence:
             "each rule is about one label, which says nothing about how labels depend on each other: fit with "
             'head="multi" and max_labels=None'
         )
-    products = (heads * learned.coverage[:, None]).T @ heads
-    size = np.sqrt(np.diag(products))
-    scale = np.outer(size, size)
-    matrix = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
+    heads = _divide_by_size(heads, learned.coverage)
+    heads -= max(1 - 2 / heads.shape[1], 0) * heads.mean(axis=1, keepdims=True)
+    heads = _divide_by_size(heads, learned.coverage)
+    matrix = (heads * learned.coverage[:, None]).T @ heads
     np.fill_diagonal(matrix, 1.0)
     return LabelDependence(np.clip(matrix, -1.0, 1.0), rules.label_names)
+
+
+def _divide_by_size(heads: Array, coverage: Array) -> Array:
+    size = np.sqrt(coverage @ heads**2)
+    return np.divide(heads, size, out=np.zeros_like(heads), where=size > 0)

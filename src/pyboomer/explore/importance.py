@@ -1,11 +1,13 @@
 """The importance of a feature says how much the predictions of a model owe to it, overall and for each label.
 
-By gain, a rule of gain G gives each feature f in its body the share of its conditions that test f, and to each label k
-its share of the head:
+By gain, a rule of gain G gives each feature f in its body the share of its conditions on f, and to each label k its
+share of the head:
 
-    importance(f, k) = sum over rules of  G * (conditions on f / conditions) * (|score_k| / sum_j |score_j|)
+    importance(f, k) = sum over rules of  G * (share of the conditions on f) * (|score_k| / sum_j |score_j|)
 
-divided by the sum of all, so that all features and labels together make 1; overall is the sum over the labels. The
+divided by the sum of all, so that all features and labels together make 1; overall is the sum over the labels. Half of
+a rule is shared equally, as it needs all of its conditions, and half by what each added to the gain when it was learned
+(`RuleEnsemble.condition_shares`): of thirty words that must be absent, a few make the difference. The
 default rule has no conditions and counts for nothing. By coverage it is the same, with the (weighted) number of the
 training examples that a rule covers in the place of G. Both know the rules alone.
 
@@ -108,7 +110,11 @@ def _split_worth(rules: RuleEnsemble, by: str) -> Any:
     worth = np.maximum(rules.gain if by == "gain" else rules.coverage, 0.0)
     lengths = np.diff(rules.condition_offsets)
     tested = np.repeat(np.arange(len(rules)), lengths)
-    share = worth[tested] / lengths[tested]
+    shares = rules.condition_shares
+    total = np.bincount(tested, weights=shares, minlength=len(rules))
+    equal = 1 / lengths[tested]
+    added = np.divide(shares, total[tested], out=equal.copy(), where=total[tested] > 0)
+    share = worth[tested] * (equal + added) / 2
     # several conditions of a rule on the same feature are added up
     return sp.csr_array((share, (rules.condition_features, tested)), shape=(len(rules.feature_names), len(rules)))
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyboomer.data.class_weight import name_class
 from pyboomer.data.labels import LabelForm
 from pyboomer.data.targets import TargetForm
 from pyboomer.files import write_file
@@ -36,6 +37,8 @@ VERSION = 2
 KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_names_in", "rules")
 # what a file of version 1 stands for
 NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
+# what models were learned with before there was a parameter for it, where that is not its default
+BEFORE = {"default_rule": "newton"}
 
 # not part of a model: code, or how to run rather than what was learned
 SKIPPED = (
@@ -116,6 +119,8 @@ def _plain(value: Any) -> Any:
         return [_plain(entry) for entry in value]
     if isinstance(value, str):
         return plain_text(value)
+    if isinstance(value, Mapping):
+        return {name_class(key): _plain(entry) for key, entry in value.items()}
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
@@ -180,8 +185,9 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError("damaged model: 'parameters' must be names with values")
     for name in parameters.keys() - {*_list_parameters(estimator.parameter_table), "scoring"}:
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
-    # a parameter that is new since the file was written has its default, which is what the model was learned with
-    model = estimator(loss=_read_loss(content["loss"], loss), **parameters)
+    # a parameter that is new since the file was written has the value that the model was learned with
+    known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
+    model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
     model._validate_parameters()
 
     rules = RuleEnsemble.from_dict(content["rules"])

@@ -24,7 +24,6 @@ from pyboomer.engine.promise import Chunk, Engine, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
-from pyboomer.losses import BUILT_IN
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.operators import ABOVE
@@ -72,6 +71,7 @@ class Trained(NamedTuple):
 
     rules: RuleEnsemble
     loss: float
+    course: list[float]  # the loss at the beginning and after 1, 2, 4, 8, ... rules
     error: Exception | None
 
 
@@ -104,10 +104,9 @@ def train(
 
     failure = None
     with closing(engine):
-        if settings.loss not in BUILT_IN.values():
-            compute_loss()  # a loss of the user's own may be at fault: better now than when all is learned
+        course = [compute_loss()]  # now, as a loss of the user's own may be at fault
         try:
-            _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch)
+            _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch, course)
         except KeyboardInterrupt:
             watch.interrupt.pending = True
         except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
@@ -115,7 +114,7 @@ def train(
         if sum(map(len, learned)) < engine.n_rules:
             take_rules()
         loss = compute_loss()
-    return Trained(round_thresholds(join_rules(learned), columns, matrix), loss, failure)
+    return Trained(round_thresholds(join_rules(learned), columns, matrix), loss, course, failure)
 
 
 def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Array, ...] | None]:
@@ -133,7 +132,8 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
     def join(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(chunk, name) for chunk in chunks])
 
-    features, operators, values = join("conditions").T
+    offsets = np.append(0, np.cumsum(join("n_conditions")))
+    features, operators, values, gains = join("conditions").T
     features, operators, values = features.astype(np.int32), operators.astype(np.int8), values.copy()
     if edges is not None:  # thresholds between bins become the values that separate them
         for c in np.flatnonzero(operators <= ABOVE):
@@ -142,7 +142,7 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
         on_levels = np.isin(features, lesson.schema.ordinal)
         values[on_levels] = np.floor(values[on_levels])
     return RuleEnsemble(
-        condition_offsets=np.append(0, np.cumsum(join("n_conditions"))),
+        condition_offsets=offsets,
         condition_features=features,
         condition_operators=operators,
         condition_values=values,
@@ -153,7 +153,17 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
         gain=join("gain") * lesson.scale**2,
         schema=lesson.schema,
         label_names=lesson.label_names,
+        condition_shares=_find_shares(gains, offsets),
     )
+
+
+def _find_shares(gains: Array, offsets: NDArray[np.int64]) -> Array:
+    """What part of the gain of its rule each condition has brought, given the gain that the body had with it."""
+    lengths = np.diff(offsets)
+    rule = np.repeat(np.arange(len(lengths)), lengths)
+    is_first = np.arange(len(gains)) == offsets[rule]
+    added = np.where(is_first, gains, np.diff(gains, prepend=0.0))
+    return added / gains[offsets[rule + 1] - 1]
 
 
 def _learn(
@@ -163,6 +173,7 @@ def _learn(
     compute_loss: Callable[[], float],
     validation: Validation | None,
     watch: Watch,
+    course: list[float],
 ) -> None:
     n_rules = int(n_rules)  # of NumPy's kinds of integers, compiled code would want a version each
     size, begin = 1, engine.n_rules
@@ -185,10 +196,13 @@ def _learn(
             if engine.n_rules >= n_rules or (validation is not None and validation.is_enough(engine.n_rules)):
                 break
             start = time.perf_counter()
-            count = min(size, n_rules - engine.n_rules)
+            doubled = 2 ** engine.n_rules.bit_length()
+            count = min(size, n_rules - engine.n_rules, doubled - engine.n_rules)
             if validation is not None:
                 count = min(count, validation.count_until_due(engine.n_rules))
             engine.learn(count)
+            if engine.n_rules == doubled:
+                course.append(compute_loss())
             if bar is not None:
                 if engine.n_rules == begin + count:
                     bar.unpause()  # the first rule may have had to be compiled: that tells nothing about the others

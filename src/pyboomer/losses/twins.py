@@ -28,6 +28,7 @@ from pyboomer.losses.truth import Truth
 LABEL_WISE, EXAMPLE_WISE, JOINT, SQUARED, NO_TWIN = range(5)
 TWINS: dict[Loss, int] = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
 GRADIENT_IS_B = frozenset({example_wise_logistic})  # H = diag(a) - g g^T: b needs no section of its own
+QUADRATIC = frozenset({squared_error})  # its second derivative is the same everywhere
 # the scores before the first rule, if they are not 0
 BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: negate_targets}
 

@@ -25,6 +25,7 @@ Log-odds, an (N, K) array, are what scores mean as probabilities; see `Loss.log_
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,16 +43,27 @@ CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum wo
 
 def find_label_vectors(Y: Vectors, weight: Array) -> tuple[Vectors, Array]:
     """The distinct rows of Y, the most frequent (by weight) first, then the one seen first; and these weights."""
-    bits = np.zeros((len(Y), -(-Y.shape[1] // 64) * 8), dtype=np.uint8)
-    bits[:, : -(-Y.shape[1] // 8)] = np.packbits(Y, axis=1)
-    words = bits.view(np.uint64).T  # much faster to sort than rows of bytes
-    order = np.lexsort(words)  # stable: of equals, the one seen first is first
-    new = np.ones(len(Y), dtype=bool)
-    new[1:] = (words[:, order[1:]] != words[:, order[:-1]]).any(axis=0)
-    first = order[new]
-    frequency: Array = np.bincount(np.cumsum(new) - 1, weights=weight[order]).astype(np.float64)
+    first, group = group_equal(pack_bits(Y))
+    frequency: Array = np.bincount(group, weights=weight).astype(np.float64)
     order = np.lexsort((first, -frequency))
     return np.ascontiguousarray(Y[first[order]]), frequency[order]
+
+
+def pack_bits(Y: NDArray[Any]) -> NDArray[np.uint64]:
+    """The rows of a matrix of 0 and 1, each a column of words of 64 bits: much faster to sort than rows of bytes."""
+    bits = np.zeros((len(Y), -(-Y.shape[1] // 64) * 8), dtype=np.uint8)
+    bits[:, : -(-Y.shape[1] // 8)] = np.packbits(Y, axis=1)
+    return bits.view(np.uint64).T
+
+
+def group_equal(words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of each group of equal columns, and the number of the group that each column is in."""
+    order = np.lexsort(words)  # stable: of equals, the one seen first is first
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (words[:, order[1:]] != words[:, order[:-1]]).any(axis=0)
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(new) - 1
+    return order[new], group
 
 
 def add_incomplete(

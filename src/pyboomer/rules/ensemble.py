@@ -17,6 +17,7 @@ from pyboomer.rules.operators import EQUAL, OPERATORS
 from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Categories, Schema
 from pyboomer.rules.storage import (
+    ABOUT,
     DTYPES,
     KEYS,
     OPTIONAL,
@@ -62,6 +63,8 @@ class RuleEnsemble:
         Names of all labels of the data.
     condition_digits : int8 array, optional
         How many significant digits of a threshold are printed; 0 for all of them.
+    condition_shares : float64 array, optional
+        What each condition has brought of the gain of its rule, beside the others; by default they are equal.
     """
 
     condition_offsets: NDArray[np.int64]
@@ -76,12 +79,15 @@ class RuleEnsemble:
     schema: Schema
     label_names: tuple[str, ...]
     condition_digits: NDArray[np.int8] = None  # type: ignore[assignment]
+    condition_shares: NDArray[np.float64] = None  # type: ignore[assignment]
     order: NDArray[np.int64] = field(init=False)
     share: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.condition_digits is None:
             object.__setattr__(self, "condition_digits", np.zeros(len(self.condition_features), dtype=np.int8))
+        if self.condition_shares is None:
+            object.__setattr__(self, "condition_shares", np.ones(len(self.condition_features)))
         frozen = {name: frozen_array(name, getattr(self, name)) for name in DTYPES}
         # the only way to set the fields of a frozen dataclass
         self.__dict__.update(frozen, label_names=plain_names("label_names", self.label_names))
@@ -140,7 +146,7 @@ class RuleEnsemble:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RuleEnsemble):
             return NotImplemented
-        said = [name for name in DTYPES if name != "condition_digits"]  # how they are printed makes no difference
+        said = [name for name in DTYPES if name not in ABOUT]
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in said) and (
             self.schema == other.schema and self.label_names == other.label_names
         )
@@ -269,6 +275,7 @@ class RuleEnsemble:
             "coverage": [rule.coverage for rule in rules],
             "gain": [rule.gain for rule in rules],
             "condition_digits": [c.digits for c in conditions],
+            "condition_shares": [c.share for c in conditions],
         }
         return cls(**arrays, schema=schema, label_names=tuple(label_names))
 
@@ -277,10 +284,10 @@ class RuleEnsemble:
         head = slice(*self.head_offsets[t : t + 2].tolist())
         own = (getattr(self, name)[conditions].tolist() for name in PER_CONDITION)
         body = []
-        for feature, code, value, digits in zip(*own, strict=True):
+        for feature, code, value, digits, share in zip(*own, strict=True):
             shown = self.categories[feature][int(value)] if code >= EQUAL else value
             name, levels = self.schema.names[feature], self.schema.get_levels(feature)
-            body.append(Condition(feature, OPERATORS[code], shown, name, digits, levels))
+            body.append(Condition(feature, OPERATORS[code], shown, name, digits, levels, share))
         labels = tuple(self.head_labels[head].tolist())
         names = tuple(self.label_names[label] for label in labels)
         scores = tuple(self.head_scores[head].tolist())

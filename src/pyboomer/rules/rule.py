@@ -20,7 +20,8 @@ class Condition:
 
     `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
     ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
-    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them.
+    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them. Of the
+    gain of its rule, a condition brought the part `share`, beside the others; of one written by hand, that is unknown.
     """
 
     feature: int
@@ -29,6 +30,7 @@ class Condition:
     name: str
     digits: int = field(default=0, compare=False)
     levels: tuple[str, ...] = field(default=(), compare=False)
+    share: float = field(default=1.0, compare=False)
 
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:

@@ -25,11 +25,16 @@ DTYPES: dict[str, type[np.generic]] = {
     "coverage": np.float64,  # weights need not be integers
     "gain": np.float64,
     "condition_digits": np.int8,
+    "condition_shares": np.float64,
 }
-PER_CONDITION = ("condition_features", "condition_operators", "condition_values", "condition_digits")
+PER_CONDITION = (
+    *("condition_features", "condition_operators", "condition_values"),
+    *("condition_digits", "condition_shares"),
+)
+ABOUT = ("condition_digits", "condition_shares")  # conditions: they make no other rules
 PER_SCORE = ("head_labels", "head_scores")
 PER_RULE = ("coverage", "gain")
-OPTIONAL = ("condition_digits", "ordinal")  # the first models had no such thing
+OPTIONAL = (*ABOUT, "ordinal")  # the first models had no such thing
 KEYS = (
     *(name for name in DTYPES if name not in OPTIONAL),
     *("feature_names", "label_names", "categories"),
@@ -101,6 +106,8 @@ def check_arrays(e: "RuleEnsemble") -> None:
             )
     if ((e.condition_digits < 0) | (e.condition_digits > MOST_DIGITS)).any():
         raise ValueError(f"condition_digits must be from 0 to {MOST_DIGITS}")
+    if (e.condition_shares < 0).any():
+        raise ValueError("condition_shares must not be negative")
     if (e.coverage < 0).any():
         raise ValueError("coverage must not be negative")
     falls = e.head_labels[1:] <= e.head_labels[:-1]

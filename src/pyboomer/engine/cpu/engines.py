@@ -10,10 +10,10 @@ from joblib import effective_n_jobs
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import bins
 from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
+from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.heads import Penalty
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.statistics import resize
@@ -31,8 +31,7 @@ class Learner:
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
         if replay is None:
-            penalty = Penalty(float(settings.l1), float(settings.default_l2))
-            self.chunks.append(ledger.learn_default_rule(penalty))
+            self.chunks.append(learn_default_rule(ledger, settings))
             self.n_rules = 1
         else:
             replayed = ledger.scores[:, :n_labels].copy()
@@ -100,7 +99,7 @@ class BinnedEngine(Learner):
 def _make_chunk(count: int, longest: int, most: int) -> Chunk:
     """Room for some rules, or for fewer with many conditions: memory is only taken where it is used."""
     numbers = np.empty((2, count), dtype=np.int64)
-    conditions = np.empty((8 * count + 2 * longest, 3))
+    conditions = np.empty((8 * count + 2 * longest, 4))
     labels, scores = np.empty(count * most, dtype=np.int32), np.empty(count * most)
     return Chunk(numbers[0], conditions, numbers[1], labels, scores, *np.empty((2, count)))
 

@@ -9,7 +9,7 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty, fit_head, make_room
-from pyboomer.engine.promise import Chunk, Task
+from pyboomer.engine.promise import Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 from pyboomer.losses import Loss
 from pyboomer.losses.truth import pad_signs, pad_weight
@@ -58,33 +58,12 @@ class Ledger:
         self.statistics = make_zeros((n, count_columns(self.layout)))
         self.everyone = np.arange(n, dtype=np.uint32)
 
-    def learn_default_rule(self, penalty: Penalty) -> Chunk:
-        """The default rule predicts for every label, whatever the other heads are (Alg. 1, line 2)."""
-        k, everyone, threads = self.n_labels, self.everyone, self.threads
-        layout = choose_layout(self.loss, k, single=False)
-        own = type(layout) is type(self.layout)
-        layout = self.layout if own else layout
-        statistics = self.statistics if own else make_zeros((len(everyone), count_columns(layout)))
-        self._write(layout, statistics, everyone)
-        padded = np.zeros(pad(k))
-        head, room = padded[:k], make_room(layout)
-        gain, coverage = threads.fit_head(layout, statistics, everyone, self.task.weight, penalty, room, head)
-        threads.add_scores(self.scores, everyone, padded, 0, k)
-        return Chunk(
-            n_conditions=np.zeros(1, dtype=np.int64),
-            conditions=np.empty((0, 3)),
-            n_scores=np.array([k]),
-            labels=np.arange(k, dtype=np.int32),
-            scores=head,
-            coverage=np.array([coverage]),
-            gain=np.array([gain]),
-        )
-
     def write(self, rows: Rows | None = None) -> None:
         """Compute the statistics of some examples, or of all, anew (Alg. 1, lines 1 and 4)."""
-        self._write(self.layout, self.statistics, self.everyone if rows is None else rows)
+        self.write_as(self.layout, self.statistics, self.everyone if rows is None else rows)
 
-    def _write(self, layout: Layout, statistics: Array, rows: Rows) -> None:
+    def write_as(self, layout: Layout, statistics: Array, rows: Rows) -> None:
+        """Compute the statistics of some examples in a layout of choice."""
         k = self.n_labels
         if self.has_twin:
             truth = self.truth._replace(diagonal=isinstance(layout, Diagonal))

@@ -117,9 +117,9 @@ def refine_rule(
 ) -> tuple[Sample, int, float]:
     """Learn the body of a rule from a sample of the examples, whose sums are in `rating.whole`.
 
-    `body` receives a condition per row: feature, operator and value, behind the `size` that there are already, of gain
-    `best`; it has room for as many as there may be. Returns what the body covers of the sample, its number of
-    conditions, and the gain.
+    `body` receives a condition per row: feature, operator, value and the gain with it, behind the `size` that there are
+    already, of gain `best`; it has room for as many as there may be. Returns what the body covers of the sample, its
+    number of conditions, and the gain.
     """
     best = max(best, NOISE * sample.weight)
     features = search.features
@@ -134,7 +134,7 @@ def refine_rule(
         if chosen < 0:
             break
         sample = narrow(columns, chosen, operator, value, sample, rating, search)
-        body[size, 0], body[size, 1], body[size, 2] = chosen, operator, value
+        body[size, 0], body[size, 1], body[size, 2], body[size, 3] = chosen, operator, value, best
         size += 1
     return sample, size, best
 

@@ -1,0 +1,131 @@
+"""The default rule predicts the same scores for all examples (Alg. 1, line 2).
+
+Its head is the best constant there is (`losses.constant`), or the paper's first step towards it. All examples with the
+same labels have the same loss, gradient and Hessian then, so that each label vector is looked at once.
+"""
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from pyboomer.arrays import Array
+from pyboomer.compiling.simd import make_zeros, pad
+from pyboomer.engine.cpu.ledger import Ledger, choose_layout
+from pyboomer.engine.heads import Penalty, make_room, shape_system, solve_system, unpack
+from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.statistics import Dense, Diagonal, count_columns
+from pyboomer.losses.constant import Solve, minimise_constant
+from pyboomer.losses.twins import QUADRATIC
+from pyboomer.predicting.decoding import group_equal, pack_bits
+from pyboomer.rules.precision import FLOOR
+
+TOLERANCE = 1e-6  # of the residual of conjugate gradients, relative to the right-hand side; later steps do the rest
+
+
+def learn_default_rule(ledger: Ledger, settings: Settings) -> Chunk:
+    """Learn the default rule, which predicts for every label, whatever the other heads are; and apply it."""
+    head, gain = find_default_head(ledger, settings)
+    k = ledger.n_labels
+    padded = np.zeros(pad(k))
+    padded[:k] = head
+    ledger.threads.add_scores(ledger.scores, ledger.everyone, padded, 0, k)
+    return Chunk(
+        n_conditions=np.zeros(1, dtype=np.int64),
+        conditions=np.empty((0, 4)),
+        n_scores=np.array([k]),
+        labels=np.arange(k, dtype=np.int32),
+        scores=head,
+        coverage=np.array([ledger.task.weight.sum()]),
+        gain=np.array([gain]),
+    )
+
+
+def find_default_head(ledger: Ledger, settings: Settings) -> tuple[Array, float]:
+    """The head of the default rule, and its gain; no rule has been applied yet."""
+    penalty = Penalty(float(settings.l1), float(settings.default_l2))
+    if settings.default_rule == "newton" or ledger.loss in QUADRATIC:  # whose minimum is one step away
+        return _take_newton_step(ledger, penalty)
+    return _find_minimum(Ledger(_merge_equal(ledger.task), ledger.loss, False, ledger.threads), penalty)
+
+
+def _take_newton_step(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
+    k, everyone = ledger.n_labels, ledger.everyone
+    layout = choose_layout(ledger.loss, k, single=False)
+    own = type(layout) is type(ledger.layout)
+    layout = ledger.layout if own else layout
+    statistics = ledger.statistics if own else make_zeros((len(everyone), count_columns(layout)))
+    ledger.write_as(layout, statistics, everyone)
+    head, room = np.zeros(pad(k))[:k], make_room(layout)
+    gain, _ = ledger.threads.fit_head(layout, statistics, everyone, ledger.task.weight, penalty, room, head)
+    return head, gain
+
+
+def _merge_equal(task: Task) -> Task:
+    """The task with one example for all that have the same labels, and the same weights of labels."""
+    Y, weight, label_weight = task.Y, task.weight, task.label_weight
+    if Y.dtype != np.int8:  # targets: hardly any are the same
+        return task._replace(columns=None)
+    words = pack_bits(Y > 0)
+    if label_weight is not None:
+        simple = ((label_weight == 0) | (label_weight == 1)).all()
+        weights = pack_bits(label_weight > 0) if simple else np.ascontiguousarray(label_weight).view(np.uint64).T
+        words = np.vstack([words, weights])
+    first, group = group_equal(words)
+    some = None if label_weight is None else label_weight[first]
+    return Task(None, Y[first], np.bincount(group, weights=weight), some)
+
+
+def _find_minimum(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
+    k, weight = ledger.n_labels, ledger.task.weight
+    total = float(weight.sum())
+
+    def rate(p: Array) -> float:
+        ledger.scores[:, :k] = p
+        return ledger.mean_loss() * total
+
+    def derive(p: Array) -> tuple[Array, Solve]:
+        ledger.scores[:, :k] = p
+        ledger.write()
+        sums = weight @ ledger.statistics
+        return sums[:k], _make_solver(ledger, sums, penalty.l2)
+
+    return minimise_constant(k, rate, derive, (penalty.l1, penalty.l2), total)
+
+
+def _make_solver(ledger: Ledger, sums: Array, l2: float) -> Solve:
+    """Solves (H + l2 I) x = z for some of the labels; the others, and those without curvature, stay 0."""
+    layout, weight, k = ledger.layout, ledger.task.weight, ledger.n_labels
+    width = pad(k)
+    if isinstance(layout, Dense):
+        room, head = make_room(layout), np.empty(k)
+        A, L = shape_system(k, room)
+
+        def solve(z: Array, free: np.ndarray) -> Array:
+            unpack(k, sums, 0.0, A, head)
+            A[:, :k] *= np.outer(free, free)
+            solve_system(-z, Penalty(0.0, l2), A, L, head)
+            return head.copy()
+
+        return solve
+
+    d = sums[width : width + k] + l2
+
+    def divide(z: Array, free: np.ndarray) -> Array:
+        free = free & (d > FLOOR)
+        return np.where(free, z, 0.0) / np.where(free, d, 1.0)
+
+    if isinstance(layout, Diagonal):
+        return divide
+    b = ledger.statistics[:, layout.b * width : layout.b * width + k]
+
+    def iterate(z: Array, free: np.ndarray) -> Array:
+        free = free & (d > FLOOR)
+
+        def multiply(v: Array) -> Array:
+            return np.where(free, d * v - (weight * (b @ v)) @ b, v)
+
+        z = np.where(free, z, 0.0)
+        A, D = (LinearOperator((k, k), matvec=each) for each in (multiply, lambda v: divide(v, free)))
+        with np.errstate(divide="ignore", invalid="ignore"):  # a huge l2 leaves nothing to be solved
+            return np.asarray(cg(A, z, rtol=TOLERANCE, maxiter=k + 10, M=D)[0])
+
+    return iterate
