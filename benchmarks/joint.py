@@ -37,6 +37,7 @@ def measure(data: str, loss: str, seed: int, n_rules: int) -> dict[str, float]:
     Y = np.asarray(ds.Y)
     predicted = {decode: np.zeros(Y.shape, dtype=np.uint8) for decode in MEASURES}
     seconds = 0.0
+    BoomerClassifier(LOSSES[loss], n_rules=5).fit(ds.X, Y)  # from now on, everything is compiled
     for train, test in KFold(10, shuffle=True, random_state=1).split(ds.X):
         model = BoomerClassifier(LOSSES[loss], n_rules=n_rules, random_state=seed)
         start = time.process_time()
