@@ -30,7 +30,7 @@ from pyboomer.rules.schema import Schema
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
 
-SECONDS = 2e-9  # what the joint logistic loss takes for each example that a rule covers and each known label vector ...
+SECONDS = 1e-9  # what the joint logistic loss takes for each example that a rule covers and each known label vector ...
 MANY = 10**8  # ... and so many of both that users had better know
 
 

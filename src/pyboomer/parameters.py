@@ -247,7 +247,8 @@ PARAMETERS = (
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
         "Whether labels are taken to occur together only as they do in the training data. False allows for all label "
-        "vectors: labels are independent given their scores.",
+        "vectors: labels are independent given their scores. The joint logistic loss is about the known ones: it wants "
+        "True.",
     ),
     Parameter(
         "calibration",

@@ -384,9 +384,32 @@ def test_bins_and_threads_give_the_same_rules() -> None:
     np.testing.assert_allclose(binned[0].head_scores, plain.head_scores, rtol=1e-9)
 
 
+def test_an_explanation_tells_what_separates_the_two_most_probable_vectors(model: BoomerClassifier) -> None:
+    joint = model.predict_joint(X[:10])
+    for n, explanation in enumerate(model.explain(X[:10], change=False)):
+        first, second = np.argsort(-joint[n])[:2]
+        runner_up = explanation.runner_up
+        assert runner_up is not None
+        np.testing.assert_array_equal(explanation.prediction, model.label_vectors_[first])
+        np.testing.assert_array_equal(runner_up.vector, model.label_vectors_[second])
+        assert runner_up.margin == pytest.approx(np.log(joint[n, first] / joint[n, second]))
+        assert runner_up.margin == pytest.approx(explanation.pushes.sum() + runner_up.head_start)
+        assert ("how often the two occur" in explanation.to_text()) == (runner_up.head_start != 0)
+        assert ("how often the two occur" in explanation._repr_html_()) == (runner_up.head_start != 0)
+
+
+def test_many_label_vectors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyboomer.classifier.MANY", 10)
+    with pytest.warns(UserWarning, match=r"there are \d+ known label vectors: .* does not depend on it") as told:
+        classifier(n_rules=2).fit(X, Y)
+    assert told[0].filename == __file__
+
+
 def test_what_has_no_meaning_for_it_is_refused() -> None:
     with pytest.raises(ValueError, match='known_vectors must be True: over all label vectors, it would be loss="label'):
         classifier(known_vectors=False).fit(X, Y)
     with pytest.raises(ValueError, match="cannot weigh their labels"):
         classifier().fit(X, Y, sample_weight=np.full(Y.shape, 0.5))
+    with pytest.raises(ValueError, match="cannot weigh their labels"):
+        classifier(class_weight="balanced").fit(X, Y)
     classifier(n_rules=2).fit(X, Y, sample_weight=np.ones(Y.shape))

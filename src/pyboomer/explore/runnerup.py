@@ -21,11 +21,15 @@ Vector = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class RunnerUp:
-    """The label vector that came second, and by how much: `margin`, in terms of `measure`."""
+    """The label vector that came second, and by how much: `margin`, in terms of `measure`.
+
+    `head_start` is how much of it the winner has without any rule, as the loss may weigh how often label vectors occur.
+    """
 
     vector: Vector
     measure: str
     margin: float
+    head_start: float = 0.0
 
 
 def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerUp | None:
@@ -44,7 +48,7 @@ def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerU
         return _flip(winner, "probability", np.abs(mean - 0.5))
     if rule == "subset":
         s = score_vectors(decision.terms(scores[None]), vectors, decision.bias)[0]
-        return _choose(vectors, -s, winner, "log-probability")
+        return _choose(vectors, -s, winner, "log-probability", decision.bias)
     if rule == "f1":
         return _flip(winner, "expected F1", _lose_f1(decision, decision.terms(scores[None]), winner))
     if rule == "rank":
@@ -54,14 +58,16 @@ def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerU
     return _flip(winner, "log-odds", np.abs(log_odds[0]))
 
 
-def _choose(vectors: Vector, losses: Array, winner: Vector, measure: str) -> RunnerUp | None:
+def _choose(vectors: Vector, losses: Array, winner: Vector, measure: str, bias: Array | float = 0.0) -> RunnerUp | None:
     """The known vector of least loss, but for the winner."""
     is_winner = (vectors == winner).all(axis=1)
     if is_winner.all():
         return None
     second = int(np.where(is_winner, np.inf, losses).argmin())
-    margin = losses[second] - losses[is_winner][0] if is_winner.any() else 0.0
-    return RunnerUp(vectors[second].copy(), measure, max(float(margin), 0.0))
+    first = int(is_winner.argmax()) if is_winner.any() else second
+    start = np.broadcast_to(bias, len(vectors))
+    margin = max(float(losses[second] - losses[first]), 0.0)
+    return RunnerUp(vectors[second].copy(), measure, margin, float(start[first] - start[second]))
 
 
 def _flip(winner: Vector, measure: str, distances: Array) -> RunnerUp:
