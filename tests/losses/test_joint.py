@@ -223,6 +223,24 @@ def test_with_all_vectors_alike_the_rules_are_those_of_the_label_wise_loss(
     assert_same_rules(learn(X, Y, n_rules=20, loss=loss), learn(X, Y, n_rules=20, loss=label_wise_logistic))
 
 
+def test_a_loss_of_the_user_s_own_may_be_prepared_as_well() -> None:
+    X, Y, _ = make_data()
+    given = []
+
+    def prepare(vectors: Any, counts: Any) -> Loss:
+        given.append((vectors, counts))
+        return Loss("mine", "diagonal", *functions, prepare=prepare)
+
+    functions = label_wise_logistic.value, label_wise_logistic.derivatives
+    models = [
+        BoomerClassifier(loss, n_rules=10, random_state=1).fit(X, Y > 0)
+        for loss in (Loss("mine", "diagonal", *functions, prepare=prepare), Loss("mine", "diagonal", *functions))
+    ]
+    assert models[0].rules_ == models[1].rules_
+    assert len(given[0][0]) == len(np.unique(Y, axis=0))
+    assert given[0][1].sum() == len(Y)
+
+
 # --- Models -----------------------------------------------------------------------------------------------------------
 
 X, SIGNS, _ = make_data(120)

@@ -65,7 +65,8 @@ class Loss:
         ``prepare(vectors, counts)`` makes the loss that is minimised, given the known label vectors, shape (V, K), and
         how often each occurs, shape (V,). Only for a loss that is about them, such as `pyboomer.losses.joint_logistic`.
     known : KnownVectors, optional
-        What it then knows of them.
+        Set by `prepare` if scores are to be read as follows: exp(s_v), with s_v the sum of the scores of the labels of
+        a known vector v and of its bias, is proportional to the vector's probability.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import kernel
-from pyboomer.losses.joint import refuse_weights
+from pyboomer.losses.joint import Preparation, refuse_weights
 from pyboomer.losses.joint_twin import list_known, make_scratch, sum_joint, update_joint
 from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
 from pyboomer.losses.logistic_twin import (
@@ -35,7 +35,7 @@ BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: negate_targ
 
 def tell_truth(loss: Loss, diagonal: bool, signs: Signs, weight: Array) -> Truth:
     """What compiled code is told, if the loss has a twin."""
-    if loss.prepare is None:
+    if not isinstance(loss.prepare, Preparation):
         return Truth(TWINS.get(loss, NO_TWIN), diagonal, signs, weight)
     if loss.known is None:
         return Truth(LABEL_WISE, diagonal, signs, weight)
