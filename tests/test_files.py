@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import stat
 import threading
 from collections.abc import Callable
@@ -84,6 +85,16 @@ def test_whichever_call_fails_the_old_file_stays_whole_and_nothing_else_is_left(
             break
         failed.append(failing.calls[len(failed)])
     assert failed == ["open", "chown", "chmod", "write", "flush", "fsync", "close", "replace"]
+
+
+WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\([^)]*["'][rb+]*[wxa]|savefig\((?!content)""")
+
+
+def test_nothing_else_in_the_package_writes_files() -> None:
+    """But the store of compiled code: what is lost or damaged there is made anew."""
+    source = Path(files.__file__).parent
+    found = {path.relative_to(source).as_posix() for path in source.rglob("*.py") if WRITES.search(path.read_text())}
+    assert found == {"files.py", "compiling/store.py"}
 
 
 def test_a_file_keeps_its_permissions_and_a_new_one_has_the_usual_ones(tmp_path: Path) -> None:

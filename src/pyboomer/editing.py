@@ -71,7 +71,7 @@ def _resolve(condition: Condition, schema: Schema) -> Condition:
         return replace(condition, feature=feature, value=float(condition.value))
     categories, levels = schema.categories[feature], schema.get_levels(feature)
     wanted = condition.value
-    if feature in schema.ordinal:
+    if schema.is_ordinal(feature):
         if condition.is_nominal:
             raise ValueError(f"{condition}: feature {name!r} is ordinal and tested by <= or >")
         if condition.value_text() not in levels:

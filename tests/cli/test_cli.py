@@ -231,9 +231,13 @@ def test_words_that_look_like_numbers_stay_words_in_new_data(run: Run, frame: pd
     frame[1:].to_csv("new.csv", index=False)
     frame[1:].assign(style=frame["style"][1:].astype(int)).to_parquet("new.parquet")
     expected = run("predict", "model.json", "songs.csv", "--scores").out.splitlines()
+    predicted = load_model("model.json").predict(frame[["tempo", "style"]][1:])
+    measured = evaluate(frame[["is_fast", "is_loud"]][1:], predicted)
     for data in ("new.csv", "new.parquet"):
         lines = run("predict", "model.json", data, "--scores").out.splitlines()
         assert lines == expected[:1] + expected[2:]
+        metrics = json.loads(run("evaluate", data, "--model", "model.json", "--json").out)["metrics"]
+        assert {name: metric["mean"] for name, metric in metrics.items()} == measured
 
 
 DENSE = """@relation 'songs: -C 1'

@@ -312,6 +312,7 @@ def test_a_value_nested_however_deeply_is_refused(
 
 
 MANY = [f"{i:04}" for i in range(1_000)]
+VERY_MANY = [f"{i:05}" for i in range(20_000)]
 ABSURD: dict[str, dict[Place, Any]] = {
     "text of a million characters": {("labels", "dtype"): "<U999999"},
     "a label vector too long": {("label_vectors",): ["01" * 50_000]},
@@ -324,6 +325,12 @@ ABSURD: dict[str, dict[Place, Any]] = {
     "categories of a feature far away": {("rules", "categories"): {str(10**18): ["a"]}},
     "a host of facts": {("training",): dict.fromkeys(map(str, range(20_000)))},
     "a version of many digits": {("version",): 10**4_000},
+    "classes of more text than there is": {
+        ("labels", "dtype"): "<U999",
+        ("labels", "classes"): VERY_MANY,
+        ("rules", "label_names"): VERY_MANY,
+        ("label_vectors",): ["0" * len(VERY_MANY)],
+    },
 }
 LARGE: dict[str, dict[Place, Any]] = {
     "many classes of long text": {

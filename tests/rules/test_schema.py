@@ -3,6 +3,8 @@
 import copy
 import dataclasses
 import pickle
+from enum import Enum, IntEnum
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -70,3 +72,28 @@ def test_equality_minds_the_types_of_categories() -> None:
 def test_what_is_no_schema_is_refused(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Schema(*arguments)
+
+
+def test_hostile_numbers_of_features_and_categories_take_little_time() -> None:
+    many = range(30_000)
+    begin = process_time()
+    schema = Schema(tuple(map(str, many)), dict.fromkeys(many, ("r", "s")), tuple(many) * 2)
+    assert schema.ordinal == tuple(many)
+    assert len(schema.nominal) == 0
+    assert all(schema.get_levels(feature) == ("r", "s") for feature in many)
+    same_hash = tuple(k * (2**61 - 1) for k in many)
+    assert Schema(("x",), {0: same_hash}).categories[0] == same_hash
+    assert process_time() - begin < 3  # what grows with the square takes many times as long
+    for twice in ((1, 2, 1.0), (0, False), ("a", 1, "a")):
+        with pytest.raises(ValueError, match="must be distinct"):
+            Schema(("x",), {0: twice})
+
+
+def test_categories_are_of_plain_types() -> None:
+    colour, size = Enum("Colour", {"RED": "red"}, type=str), IntEnum("Size", {"SMALL": 3})
+    given = (colour.RED, size.SMALL, np.str_("a"), np.int8(5), np.float32(0.5), True)
+    values = Schema(("x",), {0: given}).categories[0]
+    assert values == ("red", 3, "a", 5, 0.5, True)
+    assert [type(value) for value in values] == [str, int, str, int, float, bool]
+    assert [type(name) for name in Schema((colour.RED,)).names] == [str]
+    assert Schema((colour.RED,)).names == ("red",)

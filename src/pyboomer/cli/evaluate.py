@@ -196,7 +196,8 @@ def _evaluate_saved(
     model.set_params(**parameters)
     if model._form.classes is not None:
         raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
-    examples = read_input(data, xml, labels or (model.label_names_ if is_table_file(data) else ()), sep=sep)
+    named = labels or (model.label_names_ if is_table_file(data) else ())
+    examples = read_input(data, xml, named, sep=sep, model=model)
     Y, X = pick_labels(model, examples), pick_features(model, examples)
     return examples, [_measure(model, X, Y, names, zero_division)]
 

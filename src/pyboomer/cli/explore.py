@@ -74,7 +74,7 @@ def read_data(model: Any, data: str, xml: str | None, labels: Sequence[str], sep
     if not is_table_file(data):
         if not _predicts_labels(model):  # of an ARFF file, only 0/1 labels can be read
             return pick_features(model, read_features(data, model, sep=sep)), None
-        examples = read_input(data, xml, labels, sep=sep)
+        examples = read_input(data, xml, labels, sep=sep, model=model)
         return pick_features(model, examples), pick_labels(model, examples)
     table = read_features(data, model, sep=sep)
     X = pick_features(model, table)

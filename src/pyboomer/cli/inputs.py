@@ -52,10 +52,12 @@ def read_input(
     *,
     sep: str | None = None,
     nominal: Sequence[str] | None = None,
+    model: BoomerClassifier | None = None,
 ) -> Input:
     """Read features and labels: a data set by name, an ARFF file, or a table file.
 
-    `nominal` names features that are nominal although they hold numbers. Empty cells of labels are unknown labels.
+    `nominal` names features that are nominal although they hold numbers. If the examples are for a model, they are read
+    as it needs them. Empty cells of labels are unknown labels.
     """
     from pyboomer.datasets.tables import is_table_file, load_table
 
@@ -64,12 +66,12 @@ def read_input(
             raise click.UsageError(
                 f"{data}: {'--labels' if labels else '--sep'} goes with a CSV or Parquet file; an ARFF file takes --xml"
             )
-        return _declare_nominal(_wrap_dataset(read_dataset(data, xml)), nominal)
+        return _declare_nominal(_wrap_dataset(read_dataset(data, xml), _list_text(model)), nominal)
     if xml:
         raise click.UsageError("--xml goes with an ARFF file; name the columns of labels by --labels")
     from pyboomer.data.tables import list_nominal
 
-    frame = load_table(data, sep=sep)
+    frame = load_table(data, sep=sep, text=_list_text(model))
     columns = [str(name) for name in frame.columns]
     if not labels:
         from pyboomer.cli.reports import format_names
@@ -78,18 +80,24 @@ def read_input(
     label_names = match_names(labels, columns, f"{data}: --labels", "column")
     X = frame[[name for name in columns if name not in label_names]]
     Y = _read_label_columns(data, frame, label_names)
-    found = set(list_nominal(X))
-    text = tuple(j for j, name in enumerate(X.columns) if name in found)
-    return _declare_nominal(Input(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), text), nominal)
+    found = tuple(map(list(X.columns).index, list_nominal(X)))
+    return _declare_nominal(Input(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), found), nominal)
+
+
+def _list_text(model: BoomerClassifier | None) -> list[str]:
+    """The features that hold text for a model, even if it looks like numbers in new data."""
+    schema = None if model is None else model.rules_.schema
+    return [] if schema is None else [schema.names[j] for j in sorted(schema.with_text)]
 
 
 def _declare_nominal(examples: Input, patterns: Sequence[str] | None) -> Input:
     """Let features be nominal that do not look it; in a DataFrame, by their types, so that the others keep theirs."""
     names = match_names(patterns or (), examples.feature_names, "--categorical-features", "feature")
     columns = sorted({*examples.nominal, *map(examples.feature_names.index, names)})
-    is_frame = hasattr(examples.X, "iloc")
-    X = examples.X.astype(dict.fromkeys(names, object)).astype(dict.fromkeys(names, "category")) if is_frame else None
-    return replace(examples, X=X if is_frame else examples.X, nominal=tuple(columns))
+    X = examples.X
+    if hasattr(X, "iloc"):
+        X = X.astype(dict.fromkeys(names, object)).astype(dict.fromkeys(names, "category"))
+    return replace(examples, X=X, nominal=tuple(columns))
 
 
 def read_features(data: str, model: BoomerClassifier, *, sep: str | None = None, ids: Sequence[str] = ()) -> Input:
@@ -101,11 +109,10 @@ def read_features(data: str, model: BoomerClassifier, *, sep: str | None = None,
 
     from pyboomer.datasets.tables import is_table_file, list_columns, load_table
 
-    schema = model.rules_.schema
-    text = [schema.names[j] for j in sorted(schema.with_text)]
+    text, known = _list_text(model), model.rules_.feature_names
     if is_table_file(data):
         kept = match_names(ids, list_columns(data, sep=sep), f"{data}: --id", "column") if ids else []
-        frame = load_table(data, sep=sep, text=text, verbatim=[name for name in kept if name not in schema.names])
+        frame = load_table(data, sep=sep, text=text, verbatim=[name for name in kept if name not in known])
         return Input(Path(data).name, frame, np.empty((len(frame), 0)), tuple(map(str, frame.columns)), ())
     if sep:
         raise click.UsageError(f"{data}: --sep goes with a CSV file")

@@ -289,7 +289,7 @@ def _read_columns(columns: list[Column], schema: Schema, remark: str) -> Array:
         f = column.feature
         if f in schema.categories:
             categories = schema.categories[f]
-            matrix[:, f] = _encode_column(column, categories, np.nan if f in schema.ordinal else len(categories))
+            matrix[:, f] = _encode_column(column, categories, np.nan if schema.is_ordinal(f) else len(categories))
         elif column.kind == NUMBERS:
             matrix[:, f] = _read_numbers(column)
         elif column.kind == OBJECTS:

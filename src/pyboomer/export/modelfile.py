@@ -52,6 +52,7 @@ SKIPPED = (
 )
 DTYPES = re.compile(r"object|\|[biu]1|[<>]([iu][248]|f[248]|U[1-9][0-9]{0,2})")  # of labels
 MAX_FACTS = 100
+MOST_BYTES = 2**24  # of an array of classes: as text, each takes the room of the longest, which a file merely claims
 
 
 # --- Saving -----------------------------------------------------------------------------------------------------------
@@ -81,7 +82,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
 def _describe_labels(model: Any) -> dict[str, Any]:
     form: LabelForm = model._form
     dtype = form.dtype
-    if not DTYPES.fullmatch(dtype.str):
+    if not DTYPES.fullmatch(dtype.str) or (form.classes is not None and _is_too_wide(dtype, len(form.classes))):
         # not every machine has long floats; in an array of long text, each entry takes the room of the longest
         dtype = np.dtype(np.float64 if dtype.kind == "f" else object)
     return {
@@ -113,14 +114,14 @@ def _plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers may be NumPy's, or fractions."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return {name_class(key): _plain(entry) for key, entry in value.items()}
     if hasattr(value, "__array__"):  # such as some columns of a DataFrame
         value = np.asarray(value).tolist()
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     if isinstance(value, str):
         return plain_text(value)
-    if isinstance(value, Mapping):
-        return {name_class(key): _plain(entry) for key, entry in value.items()}
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
@@ -300,6 +301,8 @@ def _read_classes(stored: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> 
         limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
         if not all(kind(limits.min) <= value <= kind(limits.max) for value in stored):
             raise ValueError(f"damaged model: 'classes' must be within the range of dtype {dtype}")
+    if _is_too_wide(dtype, len(stored)):
+        raise ValueError(f"damaged model: {len(stored)} classes are too many for dtype {dtype}")
     classes = np.array(stored, dtype=dtype)
     ascending = all(a < b for a, b in pairwise(stored)) or (len(stored) == 2 and stored[0] == stored[1])
     if not ascending or classes.tolist() != stored:
@@ -307,6 +310,11 @@ def _read_classes(stored: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> 
     if names != tuple(str(value) for value in (classes[1:] if len(classes) == 2 else classes)):
         raise ValueError("damaged model: 'classes' must have the names of the labels")
     return classes
+
+
+def _is_too_wide(dtype: np.dtype[Any], n_classes: int) -> bool:
+    """Whether classes are better kept as objects than as an array of text."""
+    return dtype.kind == "U" and n_classes * dtype.itemsize > MOST_BYTES
 
 
 def _read_vectors(stored: Any, n_labels: int, least: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -146,8 +146,10 @@ def _add_inputs(nodes: Nodes, rules: RuleEnsemble, text: set[int]) -> tuple[list
 def _name_inputs(features: tuple[str, ...]) -> list[str]:
     """Names of features as names in a graph: distinct, not empty, and not taken."""
     names: dict[str, None] = dict.fromkeys(("", *OUTPUTS))
+    seen: dict[str, int] = {}
     for feature in features:
-        name = _encodable(feature)
+        seen[feature] = seen.get(feature, 0) + 1
+        name = _encodable(feature) if seen[feature] == 1 else f"{_encodable(feature)}_{seen[feature]}"
         while name in names or name.startswith(INNER):
             name = f"_{name}"
         names[name] = None
@@ -160,7 +162,7 @@ def _add_codes(nodes: Nodes, rules: RuleEnsemble, feature: int, name: str) -> st
     Of an ordinal feature, what is no level is missing.
     """
     categories = [_encodable(str(category)) for category in rules.categories[feature]]
-    unseen = np.nan if feature in rules.ordinal else float(len(categories))
+    unseen = np.nan if rules.schema.is_ordinal(feature) else float(len(categories))
     return _add(
         nodes,
         "LabelEncoder",

@@ -6,6 +6,7 @@ It is made, and checked, once: where a table or a file is read. From there on it
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +41,7 @@ class Schema:
     def __post_init__(self) -> None:
         names = plain_names("feature_names", self.names)
         categories = _plain_categories(self.categories, len(names))
-        ordinal = tuple(sorted(map(int, self.ordinal)))
+        ordinal = tuple(sorted(set(map(int, self.ordinal))))
         for feature in ordinal:
             if not all(isinstance(level, str) for level in categories.get(feature, (0,))):
                 raise ValueError(f"ordinal has feature {feature}, but categories[{feature}] are not strings")
@@ -69,7 +70,7 @@ class Schema:
         """The categories of the nominal features alone."""
         if not self.ordinal:
             return self.categories
-        return MappingProxyType({f: values for f, values in self.categories.items() if f not in self.ordinal})
+        return MappingProxyType({f: values for f, values in self.categories.items() if not self.is_ordinal(f)})
 
     @cached_property
     def with_text(self) -> frozenset[int]:
@@ -98,9 +99,17 @@ class Schema:
         """The indices of the features wanted: a name, an index (from the end, if negative), or a list of those."""
         return find_all("feature", wanted, self.names)
 
+    def is_ordinal(self, feature: int) -> bool:
+        """Whether a feature is ordinal."""
+        return feature in self._ordinal
+
+    @cached_property
+    def _ordinal(self) -> frozenset[int]:
+        return frozenset(self.ordinal)
+
     def get_levels(self, feature: int) -> tuple[str, ...]:
         """The levels of an ordinal feature; none if it is not ordinal."""
-        return tuple(map(str, self.categories[feature])) if feature in self.ordinal else ()
+        return self.categories[feature] if self.is_ordinal(feature) else ()  # type: ignore[return-value]
 
     def pick_categories(self, features: Iterable[int]) -> dict[int, tuple[Category, ...]]:
         """The categories of some features, by their positions among these."""
@@ -126,7 +135,10 @@ def _plain_values(feature: int, given: Iterable[Any]) -> tuple[Category, ...]:
     for value in values:
         if not isinstance(value, str | int | float) or (isinstance(value, float) and not isfinite(value)):
             raise ValueError(f"categories[{feature}] must be strings, booleans or finite numbers")
-    if len(set(values)) < len(values):
+    texts = {value for value in values if isinstance(value, str)}
+    # numbers are sorted rather than put into a set: a file may hold as many of the same hash as it likes
+    numbers = sorted(value for value in values if not isinstance(value, str))
+    if len(texts) + len(numbers) < len(values) or any(a == b for a, b in pairwise(numbers)):
         raise ValueError(f"categories[{feature}] must be distinct")
     return values
 

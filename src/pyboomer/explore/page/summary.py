@@ -220,14 +220,14 @@ def _describe_features(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data
         histograms.append(counts)
         # an identifier may have more categories than a page has room for
         codes = mentioned.get(feature, set()) | set((counts or {"counts": {}})["counts"])
-        if feature in rules.ordinal:
+        if rules.schema.is_ordinal(feature):
             codes |= set(range(len(rules.categories[feature])))
         categories[i] = {code: str(rules.categories[feature][code]) for code in sorted(codes)}
     return {
         "names": [rules.feature_names[feature] for feature in shown.tolist()],
         "total": len(rules.feature_names),
         "categories": categories,
-        "ordinal": [i for i, feature in enumerate(shown.tolist()) if feature in rules.ordinal],
+        "ordinal": [i for i, feature in enumerate(shown.tolist()) if rules.schema.is_ordinal(feature)],
         "histograms": histograms,
     }
 
