@@ -130,11 +130,11 @@ def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
     if decision.rule == "loss":
         return _join(_write_vectors(decision), *_write_least_loss(decision))
     constants, odds = f"E = {e!r}\nCERTAIN = {CERTAIN!r}", _write_log_odds(decision)
-    sums: tuple[str, ...] = _write_vectors(decision), constants, *odds, SUM_LOG_ODDS
-    if decision.loss.known is not None:
-        sums = _write_vectors(decision), _write_tuple("BIAS", map(repr, decision.loss.known.bias.tolist())), constants
-        sums = *sums, SUM_SCORES
-        odds = *sums, *odds
+    known, sums = decision.loss.known, (_write_vectors(decision), constants, *odds, SUM_LOG_ODDS)
+    if known is not None:
+        bias = _write_tuple("BIAS", map(repr, known.bias.tolist()))
+        sums = (_write_vectors(decision), bias, constants, SUM_SCORES)
+        odds = (*sums, *odds)
     if decision.rule in ("odds", "thresholds"):
         cuts = np.broadcast_to(0.0 if decision.thresholds is None else find_cuts(decision.thresholds), n_labels)
         return _join(*odds, _write_tuple("CUTS", map(_write_float, cuts.tolist())), PREDICT_CUTS)
@@ -149,7 +149,7 @@ def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
         "hamming": (JOINT, PREDICT_HAMMING),
         "f1": (joint, COUNT_KNOWN, PREDICT_F1),
     }
-    if decision.loss.known is not None and curve is not None:
+    if known is not None and curve is not None:
         sums = odds  # there it is said how a curve is followed
     return _join(*sums, *functions[decision.rule])
 

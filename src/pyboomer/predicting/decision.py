@@ -103,13 +103,13 @@ class Decision:
             return decode_by_sign(scores)
         if self.rule == "loss":
             return decode_by_loss(scores, self.vectors, self.loss)
-        log_odds = self.log_odds(scores)
-        if self.rule == "hamming":
-            return decode_by_marginals(log_odds, self.vectors)
         if self.rule == "subset":
             return decode_by_probability(self.terms(scores), self.vectors, self.bias)
         if self.rule == "f1":
             return decode_by_f1(self.terms(scores), self.vectors if len(self.vectors) else None, self.joint)
+        log_odds = self.log_odds(scores)
+        if self.rule == "hamming":
+            return decode_by_marginals(log_odds, self.vectors)
         if self.rule == "rank":
             return decode_by_rank(log_odds, self.count)
         if self.rule == "thresholds":
