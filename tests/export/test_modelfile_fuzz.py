@@ -330,6 +330,7 @@ ABSURD: dict[str, dict[Place, Any]] = {
         ("labels", "classes"): VERY_MANY,
         ("rules", "label_names"): VERY_MANY,
         ("label_vectors",): ["0" * len(VERY_MANY)],
+        ("label_vector_counts",): [1],
     },
 }
 LARGE: dict[str, dict[Place, Any]] = {
@@ -338,6 +339,7 @@ LARGE: dict[str, dict[Place, Any]] = {
         ("labels", "classes"): MANY,
         ("rules", "label_names"): MANY,
         ("label_vectors",): ["0" * len(MANY)],
+        ("label_vector_counts",): [1],
     },
     "many features": {("rules", "feature_names"): ["a", "kind", "n", *MANY], ("feature_names_in",): None},
     "a number of rules of many digits": {("parameters", "n_rules"): 10**4_000},

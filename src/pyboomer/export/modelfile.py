@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
 FORMAT = "pyboomer model"
-VERSION = 2
+VERSION = 3
 KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_names_in", "rules")
 # what a file of version 1 stands for
 NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
+NEW_IN_3: dict[str, Any] = {"label_vector_counts": None}
 # what models were learned with before there was a parameter for it, where that is not its default
 BEFORE = {"default_rule": "newton"}
 
@@ -175,6 +176,8 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError(f"written by a newer version of pyboomer (file version {version}, this one reads {VERSION})")
     if version == 1:
         content = content | NEW_IN_2
+    if version <= 2:
+        content = content | NEW_IN_3
     _check_keys(content, KEYS)
     kind = content["kind"]
     if not isinstance(kind, str) or kind not in estimators:
@@ -259,7 +262,7 @@ def _are_sorted(categories: tuple[Any, ...]) -> bool:
 
 
 def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
-    _check_keys(content, ("labels", "label_vectors", "calibration"))
+    _check_keys(content, ("labels", "label_vectors", "label_vector_counts", "calibration"))
     stored = content["labels"]
     if not isinstance(stored, dict) or set(stored) != {"dtype", "sparse", "classes"}:
         raise ValueError("damaged model: 'labels' is not complete")
@@ -275,7 +278,7 @@ def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) ->
     else:
         form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
     vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
-    counts = _read_counts(content, len(vectors), needed=find_loss(model.loss).prepare is not None)
+    counts = _read_counts(content["label_vector_counts"], len(vectors), find_loss(model.loss).prepare is not None)
     curves = content["calibration"]
     model._set_form(form, vectors, counts, None if curves is None else Calibration.from_dict(curves, len(names)))
 
@@ -327,11 +330,10 @@ def _read_vectors(stored: Any, n_labels: int, least: int) -> np.ndarray[Any, np.
     return flat.reshape(len(stored), n_labels).astype(np.uint8)
 
 
-def _read_counts(content: dict[str, Any], n_vectors: int, needed: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """How often each known label vector occurred; 0 where a file from before they were counted does not say."""
-    if "label_vector_counts" not in content and not needed:
+def _read_counts(stored: Any, n_vectors: int, needed: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How often each known label vector occurred; 0 if a file from before they were counted does not say."""
+    if stored is None and not needed:
         return np.zeros(n_vectors)
-    stored = content.get("label_vector_counts")
     if not isinstance(stored, list) or len(stored) != n_vectors or set(map(type, stored)) - {int, float}:
         raise ValueError(f"damaged model: 'label_vector_counts' must be a list of {n_vectors} numbers")
     least = 5e-324 if needed else 0

@@ -29,7 +29,8 @@ from pyboomer.losses.loss import KnownVectors, Loss, Weight
 
 NAME = "joint-logistic"
 ALPHA = 0.5  # between 0, all known vectors alike, and 1: the safest on benchmark data
-CERTAIN = 1e12  # scores beyond this are cut off: beside larger ones, a sum would lose those of the other labels
+RAREST = 1e-200  # what is rarer, as weights may be of any size, counts as no rarer
+SAFE = 600.0  # the exponential of a score of this size is well within what a float64 can hold
 LEAST = 1e-300  # a probability that has a logarithm
 BLOCK_NUMBERS = 2**20  # numbers in a temporary array: 8 MB
 
@@ -58,7 +59,7 @@ class Preparation:
         if len(vectors) == 0:
             value, derivatives = label_wise_logistic.value, label_wise_logistic.derivatives
             return Loss(name, "diagonal", value, derivatives, weighted=True, prepare=self)
-        known = KnownVectors(vectors, self.alpha * np.log(counts / counts.sum()))
+        known = KnownVectors(vectors, self.alpha * np.log(np.maximum(counts / counts.sum(), RAREST)))
         return Loss(
             name,
             "diagonal",
@@ -100,7 +101,16 @@ def _log_odds(known: KnownVectors, F: Array) -> Array:
 
 
 def _score_vectors(known: KnownVectors, F: Array) -> Array:
-    return np.clip(F, -CERTAIN, CERTAIN) @ known.vectors.T.astype(np.float64) + known.bias
+    limit = find_limit(known)
+    return np.clip(F, -limit, limit) @ known.vectors.T.astype(np.float64) + known.bias
+
+
+def find_limit(known: KnownVectors) -> float:
+    """Where scores of labels are cut off, so that vectors have scores of which no exponential is too large or small.
+
+    The labels of the largest vector share what the bias leaves of 600: there, a probability is as good as 0 or 1.
+    """
+    return (SAFE - float(np.abs(known.bias).max())) / max(1, int(known.vectors.sum(axis=1).max()))
 
 
 def find_nearest(known: KnownVectors, Y: Array) -> NDArray[np.bool_]:

@@ -26,9 +26,8 @@ class Ones(NamedTuple):
 class Known(NamedTuple):
     """The known label vectors, for a loss that is about them, see `joint_twin`."""
 
-    bias: Array  # (V,): their scores before the labels have any
-    factor: Array  # (V,): the exponentials of these
-    most: float  # scores of labels that are smaller in size can be multiplied as exponentials
+    factor: Array  # (V,): the exponentials of their scores before the labels have any
+    limit: float  # scores of labels that are larger in size count as this large
     by_vector: Ones  # the labels of each vector
     by_label: Ones  # the vectors of each label, padding included
     settled: NDArray[np.bool_]  # (N,): whether all labels of an example are known, and its vector is
@@ -44,7 +43,7 @@ class Scratch(NamedTuple):
 
 
 NO_ONES = Ones(np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32))
-NOTHING_KNOWN = Known(np.empty(0), np.empty(0), 0.0, NO_ONES, NO_ONES, np.empty(0, dtype=np.bool_))
+NOTHING_KNOWN = Known(np.empty(0), 0.0, NO_ONES, NO_ONES, np.empty(0, dtype=np.bool_))
 NO_SCRATCH = Scratch(np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0), np.empty(0))
 
 

@@ -83,7 +83,7 @@ class Threads:
 
     def update(self, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
         """`twins.update`, divided by examples."""
-        parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + len(truth.known.bias))))
+        parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + len(truth.known.factor))))
 
         def work(part: slice) -> None:
             own = truth if len(parts) == 1 else truth._replace(scratch=make_scratch(truth.known))
