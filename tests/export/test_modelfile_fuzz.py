@@ -428,7 +428,7 @@ def test_a_model_of_any_layout_and_order_is_read(texts: dict[str, str], tmp_path
 # --- What is wrong is said --------------------------------------------------------------------------------------------
 
 FAULTS: list[tuple[str, dict[Place, Any], str]] = [
-    ("numeric", {("version",): 3}, r"written by a newer version of pyboomer \(file version 3, this one reads 2\)"),
+    ("numeric", {("version",): 4}, r"written by a newer version of pyboomer \(file version 4, this one reads 3\)"),
     ("numeric", {("kind",): "ranker"}, "unknown kind of model 'ranker': written by a newer version of pyboomer?"),
     ("numeric", {("parameters", "hue"): 1}, "unknown parameter 'hue': written by a newer version of pyboomer?"),
     ("numeric", {("parameters", "head"): "x" * 10_000}, "head must be .*, got 'xxx"),
