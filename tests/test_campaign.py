@@ -79,6 +79,7 @@ def test_what_dies_in_a_worker_is_a_failure_with_its_command(
 ) -> None:
     """A part that dies in its second case of three, and is begun again after it."""
     monkeypatch.setattr("campaign.running.write_command", lambda *_: ["-c", DYING])
+    monkeypatch.setenv("CAMPAIGN_MARK", str(tmp_path / "mark"))
     log = tmp_path / "log.jsonl"
     assert run_parts({"files": 3}, Plan(1, 60, 1, True, False, log)) == 1
     assert "died with SIGKILL" in capsys.readouterr().out
@@ -89,13 +90,11 @@ def test_what_dies_in_a_worker_is_a_failure_with_its_command(
 # a worker that is told nothing, and dies in case 1 if it has not been there before
 DYING = """
 import os, pathlib, signal
-progress = pathlib.Path(os.environ["CAMPAIGN_PROGRESS"])
-mark = progress.with_suffix(".mark")
+mark = pathlib.Path(os.environ["CAMPAIGN_MARK"])
 if not mark.exists():
     mark.write_text("")
-    progress.write_text("1")
+    pathlib.Path(os.environ["CAMPAIGN_FOLDER"], "progress").write_text("1")
     os.kill(os.getpid(), signal.SIGKILL)
-mark.unlink()
 """
 
 

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pyboomer import BoomerRegressor, Loss, load_model
+from pyboomer.editing import refit_heads
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -155,6 +156,33 @@ def test_a_loss_of_ones_own_may_be_minimised(tmp_path: Path) -> None:
     assert np.isfinite(regressor(loss=huber, n_rules=20).fit(X, masked).predict(X)).all()
     robust.save(tmp_path / "huber.json")
     np.testing.assert_array_equal(load_model(tmp_path / "huber.json", loss=huber).predict(X), robust.predict(X))
+
+
+@pytest.mark.parametrize("loss", ["absolute-error", "huber"])
+def test_robust_losses_mind_outliers_less(loss: str, tmp_path: Path) -> None:
+    outliers = Y + np.where(np.arange(200) % 20 == 0, 30.0, 0.0)[:, None]
+    robust, plain = (regressor(loss=each, n_rules=300).fit(X, outliers) for each in (loss, "squared-error"))
+    usual = np.arange(200) % 20 != 0
+    errors = [np.abs(model.predict(X) - Y)[usual].mean() for model in (robust, plain)]
+    assert errors[0] < 0.5 * errors[1]
+    masked = np.where(np.eye(200, 2, dtype=bool), np.nan, outliers)
+    assert np.isfinite(regressor(loss=loss, n_rules=20).fit(X, masked).predict(X)).all()
+    robust.save(tmp_path / "robust.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "robust.json").predict(X), robust.predict(X))
+    refitted = refit_heads(robust, X, outliers)
+    np.testing.assert_allclose(refitted.predict(X), robust.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(refitted.rules_.gain, robust.rules_.gain, rtol=1e-6, atol=1e-9)
+
+
+def test_the_absolute_error_aims_at_the_median_in_any_unit() -> None:
+    model = regressor(loss="absolute-error", n_rules=1).fit(X, np.exp(3 * X[:, 2]))
+    assert model.predict(X[:1])[0] == pytest.approx(np.median(np.exp(3 * X[:, 2])), rel=0.02)
+    unit = 2.0**20
+    one, large = (regressor(loss="absolute-error").fit(X, scale * Y) for scale in (1.0, unit))
+    np.testing.assert_array_equal(large.predict(X), unit * one.predict(X))
+    np.testing.assert_array_equal(large.rules_.gain, unit * one.rules_.gain)
+    assert large.training_facts_["loss"] == unit * one.training_facts_["loss"]
+    assert one.training_facts_["loss"] == pytest.approx(np.abs(one.predict(X) - Y).sum(axis=1).mean())
 
 
 def test_it_is_at_home_in_scikit_learn() -> None:

@@ -23,6 +23,7 @@ from pyboomer.engine.heads import Penalty
 from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss
+from pyboomer.losses.catalog import DEGREE
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
@@ -135,7 +136,9 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     model = copy(model)
     model._learn_form(model._form, examples)
     rules, settings = model.rules_, model._make_settings(seed=0)
-    task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
+    Y, scale = model._sign(examples.Y), model._find_scale(examples.Y)
+    loss_scale = scale ** DEGREE.get(settings.loss, 0)
+    task = Task(None, Y if scale == 1 else Y / scale, examples.weight, examples.label_weight)
     ledger = Ledger(task, settings.loss, single=False, threads=Threads())
     ledger.write()
     head_scores = np.zeros(len(rules.head_scores))
@@ -155,7 +158,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
             head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
         head_scores[own] = rate * head
         ledger.apply(rows, labels, head_scores[own])
-    refitted = replace(rules, head_scores=head_scores, gain=gain, coverage=coverage)
+    refitted = replace(rules, head_scores=scale * head_scores, gain=loss_scale * gain, coverage=coverage)
     facts = {"examples": len(examples.Y), "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
     return _store(model, refitted, **facts)
 

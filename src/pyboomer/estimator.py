@@ -42,6 +42,7 @@ from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Watch, train
 from pyboomer.losses import Loss, find_loss
+from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.scores import add_scores
@@ -209,6 +210,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _make_lesson(self, examples: Examples, schema: Schema, label_names: tuple[str, ...]) -> Lesson:
         """What rules are learned from."""
+        scale = self._find_scale(examples.Y)
         put_back = self.sampling == "with-replacement" or not self.bootstrap
         return Lesson(
             matrix=examples.matrix,
@@ -219,7 +221,8 @@ class RuleEstimator(BaseEstimator, ABC):
             label_names=label_names,
             strata=NO_STRATA if put_back else self._find_strata(examples.Y),
             fixed_features=np.flatnonzero(find_features("fixed_features", self.fixed_features, schema.names)),
-            scale=self._find_scale(examples.Y),
+            scale=scale,
+            loss_scale=scale ** DEGREE.get(find_loss(self.loss), 0),
         )
 
     def _finish(

@@ -6,13 +6,13 @@ The estimators' signatures, docstrings and checks and the options of the command
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from pyboomer.losses import FOR_LABELS, Loss, squared_error
+from pyboomer.losses import FOR_LABELS, FOR_NUMBERS, Loss
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,8 @@ PARAMETERS = (
         'How `predict` turns scores into labels: choose the measure you are judged by. "loss": as the paper does for '
         "the loss: by sign for a decomposable one (Eq. 18), else the known label vector of least loss (Eq. 19). "
         '"hamming": each label more probable than not. "subset": the most probable known label vector. "f1": the label '
-        'vector of largest expected F-measure. "top-3": the three most probable labels. Thresholds, one for all labels '
+        "vector of largest expected F-measure; with few rules, and so with probabilities that are not yet right, set "
+        'calibration="isotonic". "top-3": the three most probable labels. Thresholds, one for all labels '
         "or one for each: the labels of a larger probability; `pyboomer.predicting.decoding.tune_thresholds` finds "
         "good ones.",
     ),
@@ -353,12 +354,14 @@ PARAMETERS = (
     ),
 )
 
-_SQUARED_ERROR = Parameter(
+_LOSS_OF_NUMBERS = Parameter(
     "loss",
-    squared_error.name,
-    f'"{squared_error.name}", or a pyboomer.Loss',
-    lambda value: isinstance(value, Loss) or _one_of(squared_error.name)(value),
-    "The loss to minimise.",
+    "squared-error",
+    '"squared-error", "absolute-error", "huber", or a pyboomer.Loss',
+    lambda value: isinstance(value, Loss) or _one_of(*FOR_NUMBERS)(value),
+    "The loss to minimise. The absolute error aims at the median instead of the mean, and minds outliers less. Huber's "
+    "is the squared error of targets that are missed by less than 1, and goes on as the absolute error: scale the "
+    "targets, or choose where it changes (`pyboomer.losses.make_huber`).",
 )
 _SAMPLING = Parameter(
     "sampling",
@@ -369,10 +372,12 @@ _SAMPLING = Parameter(
 )
 _OF_LABELS = ("loss", "default_rule", "search", "decode", "known_vectors", "calibration", "class_weight")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
-REGRESSOR_PARAMETERS = (
-    _SQUARED_ERROR,
-    *(_SAMPLING if p.name == "sampling" else p for p in PARAMETERS if p.name not in _OF_LABELS),
-)
+_OF_NUMBERS = {
+    "sampling": _SAMPLING,
+    # numbers are overfitted by as many rules as labels are learned with
+    "n_rules": replace(next(p for p in PARAMETERS if p.name == "n_rules"), default=500),
+}
+REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))
 
 
 def describe_parameters(table: tuple[Parameter, ...]) -> str:

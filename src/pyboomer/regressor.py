@@ -16,7 +16,8 @@ from pyboomer.data.targets import TargetForm, Targets, read_targets
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.training import Progress
-from pyboomer.losses import Loss, find_loss, squared_error
+from pyboomer.losses import Loss, find_loss
+from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
 from pyboomer.predicting.decision import Decision
 
@@ -30,7 +31,8 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
     Learns an ensemble of rules such as ``IF x1 <= 0.3 AND x7 > 1.2 THEN height +0.8, weight -0.4`` by the algorithms of
     `BoomerClassifier`, with the squared error 1/2 sum_k (y_k - f_k)^2 as the loss: its gradient is f - y, its Hessian
     the identity. A prediction is the sum of the heads of all rules that cover the example. The default rule, which
-    covers all, predicts the mean; L2 regularisation is for the others.
+    covers all, predicts the mean; L2 regularisation is for the others. The robust losses aim at the median, or between
+    median and mean.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         loss: str | Loss = "squared-error",
         *,
         head: str | int | float = "multi",
-        n_rules: int = 2000,
+        n_rules: int = 500,
         learning_rate: float = 0.1,
         l1: float = 0.0,
         l2: float = 1.0,
@@ -190,7 +192,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         return Y
 
     def _find_scale(self, Y: NDArray[Any]) -> float:
-        spread = float(np.std(Y)) if find_loss(self.loss) is squared_error else 1.0
+        spread = float(np.std(Y)) if find_loss(self.loss) in DEGREE else 1.0
         return 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
 
     def _default_l2(self) -> float:

@@ -176,6 +176,8 @@ def draw_parameters(rng: np.random.Generator, kind: str, n_features: int, n_labe
     else:
         drawn["loss"] = choose(rng, *(FEW_LOSSES if few else LOSSES + FEW_LOSSES * 2))
         drawn["search"] = choose(rng, "exact", "exact", "bound")
+        if few:  # what other tests have compiled
+            drawn["search"] = "bound" if "max_bins" in drawn else "exact"
         if kind == "labels":
             sometimes(0.3, "decode", "hamming", "subset", "f1", "top-1", "top-3", 0.3, [0.5] * n_labels)
         sometimes(0.15, "known_vectors", False)

@@ -3,6 +3,7 @@
 Each case is a scene of its own: commands in processes of their own, in a folder of their own.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -27,7 +28,7 @@ from pyboomer.experiments.running import run_tasks
 from pyboomer.experiments.store import Outcome, Store
 from pyboomer.experiments.tasks import Setting, Task
 
-NOBODY = 65534
+PR_CAPBSET_DROP, DAC_OVERRIDE, DAC_READ_SEARCH = 24, 1, 2  # of Linux: what root may do beyond permissions
 FIT = """
 import numpy as np
 from pyboomer import BoomerClassifier
@@ -68,7 +69,7 @@ def digest(text: str) -> str:
 def start(script: str = FIT, limits: Callable[[], None] | None = None, **environment: str | None) -> Any:
     """Start Python on a script; a variable that is None is not set."""
     variables = {**os.environ, **environment}
-    variables.pop("CAMPAIGN_PROGRESS", None)
+    variables.pop("CAMPAIGN_FOLDER", None)
     return subprocess.Popen(
         [sys.executable, "-c", script],
         env={name: value for name, value in variables.items() if value is not None},
@@ -160,11 +161,12 @@ def damage_a_cache(folder: Path, rng: np.random.Generator, tally: Tally) -> None
     tally.counts["processes"] += 2
 
 
-def become_nobody() -> None:
+def obey_permissions() -> None:
+    """Make root heed the permissions of files, like everybody else."""
     if os.getuid() == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        libc = ctypes.CDLL(None)
+        for right in DAC_OVERRIDE, DAC_READ_SEARCH:
+            libc.prctl(PR_CAPBSET_DROP, right, 0, 0, 0)
 
 
 def read_only_cache(folder: Path, rng: np.random.Generator, tally: Tally) -> None:
@@ -174,9 +176,15 @@ def read_only_cache(folder: Path, rng: np.random.Generator, tally: Tally) -> Non
         files = sorted(path for path in cache.rglob("*") if path.is_file())
         for path in files[: len(files) // 2]:
             path.unlink()
-    for path in (folder, *folder.rglob("*")):
+    everything = [folder, *folder.rglob("*")]
+    for path in everything:
         path.chmod(0o555 if path.is_dir() else 0o444)
-    finish(start(NUMBA_CACHE_DIR=str(cache), HOME=str(folder), limits=become_nobody), "read-only cache", silent=False)
+    try:
+        process = start(NUMBA_CACHE_DIR=str(cache), HOME=str(folder), limits=obey_permissions)
+        finish(process, "read-only cache", silent=False)
+    finally:
+        for path in everything:
+            path.chmod(0o755)
     tally.counts["processes"] += 2
 
 
@@ -190,7 +198,7 @@ def no_home(folder: Path, rng: np.random.Generator, tally: Tally) -> None:
     """Neither HOME nor a place for the cache is set, or HOME does not exist."""
     home = choose(rng, None, "/nonexistent", "")
     variables = {"HOME": home, "XDG_CACHE_HOME": None, "USERPROFILE": None, "TMPDIR": choose(rng, None, str(folder))}
-    finish(start(**variables, limits=choose(rng, None, become_nobody)), f"HOME={home}", silent=False)
+    finish(start(**variables, limits=choose(rng, None, obey_permissions)), f"HOME={home}", silent=False)
     tally.counts["processes"] += 1
 
 

@@ -11,6 +11,7 @@ import platform
 import queue
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,8 +20,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,9 @@ import numpy as np
 
 PARTS = ("fits", "options", "files", "kills", "places", "growth")
 ALONE = ("places", "growth")  # they use several processes themselves, or look at the clock
-PATIENCE = {"files": 60.0, "places": 900.0}  # seconds that a case may take before it is a hang ...
-MOST_PATIENCE = 300.0  # ... elsewhere: some compile
-FIRST_PATIENCE = 900.0  # the first case compiles
+PATIENCE = {"files": 60.0, "places": 1_800.0}  # seconds that a case may take before it is a hang ...
+MOST_PATIENCE = 900.0  # ... elsewhere, and before the first case: some compile, and others may keep the machine busy
+PROGRESS = "progress"  # the file with the number of the case under way, in the folder of a worker
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
 
@@ -80,24 +80,18 @@ def write_command(part: str, plan: Plan, *further: str) -> list[str]:
 # --- In a worker ------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def own_folder() -> Iterator[Path]:
-    """A folder that goes when the worker ends; the working directory meanwhile, and in memory if possible."""
+def make_folder() -> str:
+    """A folder for files that come and go, in memory if possible."""
     memory = "/dev/shm"
-    with tempfile.TemporaryDirectory(prefix="campaign-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        before = Path.cwd()
-        os.chdir(folder)
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir(before)
+    return tempfile.mkdtemp(prefix="campaign-", dir=memory if os.access(memory, os.W_OK) else None)
 
 
 def work(part: str, plan: Plan, count: int, first: int, step: int) -> int:
     """Do the cases first, first + step, ... below the count, and report as they come."""
     report = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is printed on the way is not for the one who counts
-    progress = os.open(os.environ["CAMPAIGN_PROGRESS"], os.O_WRONLY)
+    os.chdir(os.environ["CAMPAIGN_FOLDER"])
+    progress = os.open(PROGRESS, os.O_WRONLY)
     module = importlib.import_module(f"campaign.{part}")
     end = time.monotonic() + plan.seconds
     tally, cases, since = Tally(), 0, time.monotonic()
@@ -109,22 +103,21 @@ def work(part: str, plan: Plan, count: int, first: int, step: int) -> int:
         tally.counts.clear()
         cases, since = 0, time.monotonic()
 
-    with own_folder():
-        module.prepare(plan)
-        for case in range(first, count, step):
-            if time.monotonic() > end:
-                break
-            os.pwrite(progress, b"%12d" % case, 0)
-            try:
-                module.run_case(case, draw_for(plan.seed, case), tally)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                report.write(json.dumps(describe_failure(case, tally.doing, error)) + "\n")
-            cases += 1
-            if time.monotonic() - since > 2:
-                flush()
-        flush()
+    module.prepare(plan)
+    for case in range(first, count, step):
+        if time.monotonic() > end:
+            break
+        os.pwrite(progress, b"%12d" % case, 0)
+        try:
+            module.run_case(case, draw_for(plan.seed, case), tally)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            report.write(json.dumps(describe_failure(case, tally.doing, error)) + "\n")
+        cases += 1
+        if time.monotonic() - since > 2:
+            flush()
+    flush()
     return 0
 
 
@@ -142,14 +135,17 @@ def describe_failure(case: int, check: str, error: BaseException) -> dict[str, A
 def repeat_case(part: str, plan: Plan, case: int) -> int:
     """Run one case in this process; what goes wrong is not caught."""
     module = importlib.import_module(f"campaign.{part}")
-    tally = Tally()
-    with own_folder():
+    tally, folder, before = Tally(), make_folder(), Path.cwd()
+    os.chdir(folder)
+    try:
         module.prepare(plan)
-        try:
-            module.run_case(case, draw_for(plan.seed, case), tally)
-        except BaseException:
-            print(f"failed: {tally.doing}", file=sys.stderr)
-            raise
+        module.run_case(case, draw_for(plan.seed, case), tally)
+    except BaseException:
+        print(f"failed: {tally.doing}", file=sys.stderr)
+        raise
+    finally:
+        os.chdir(before)
+        shutil.rmtree(folder, ignore_errors=True)
     print(json.dumps(tally.counts))
     return 0
 
@@ -162,17 +158,17 @@ class Worker:
 
     def __init__(self, part: str, plan: Plan, count: int, first: int, step: int, lines: "queue.Queue[Any]") -> None:
         self.part, self.plan, self.count, self.step, self.lines = part, plan, count, step, lines
-        handle, self.progress = tempfile.mkstemp(prefix="campaign-")
-        os.close(handle)
         self.end = time.monotonic() + plan.seconds
+        self.given_up = False
         self.start(first)
 
     def start(self, first: int) -> None:
-        Path(self.progress).write_text("")
+        self.folder = make_folder()
+        Path(self.folder, PROGRESS).touch()
         left = max(0.0, self.end - time.monotonic())
         options = ["--count", str(self.count), "--seconds", str(left), "--worker", str(first), str(self.step)]
         command = [sys.executable, *write_command(self.part, self.plan, *options)]
-        environment = {**os.environ, "CAMPAIGN_PROGRESS": self.progress}
+        environment = {**os.environ, "CAMPAIGN_FOLDER": self.folder}
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         self.process = subprocess.Popen(
             command,
@@ -183,6 +179,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
             text=True,
             errors="replace",
+            start_new_session=True,  # so that all that it starts can be stopped with it
         )
         self.seen, self.since, self.tail = "", time.monotonic(), ""
         self.readers = [
@@ -205,49 +202,39 @@ class Worker:
     def look(self) -> dict[str, Any] | None:
         """Begin again if the process has died or hangs: the failure that this is."""
         code = self.process.poll()
-        if code == 0:
+        if code == 0 or self.given_up:
             return None
-        now = Path(self.progress).read_text().strip()
+        now = Path(self.folder, PROGRESS).read_text().strip()
         if now != self.seen:
             self.seen, self.since = now, time.monotonic()
-        patience = PATIENCE.get(self.part, MOST_PATIENCE) if self.seen else FIRST_PATIENCE
+        patience = PATIENCE.get(self.part, MOST_PATIENCE) if self.seen else MOST_PATIENCE
         stuck = code is None and time.monotonic() - self.since > patience
         if code is None and not stuck:
             return None
-        if stuck:
-            self.process.kill()
-        self.process.wait()
-        self.close()
+        self.stop()
         case = int(now) if now else -1
         died = f"no answer for {patience:.0f} s" if stuck else f"died with {name_code(code)}"
-        if case < 0 or case + self.step >= self.count:
-            self.process = subprocess.Popen([sys.executable, "-c", ""])  # nothing is left to do
-        else:
+        failure = {"case": case, "check": "survive", "signature": f"survive: {died}", "message": f"{died}\n{self.tail}"}
+        self.given_up = case < 0 or case + self.step >= self.count
+        if not self.given_up:
             self.start(case + self.step)
-        return {
-            "what": "failure",
-            "case": case,
-            "check": "survive",
-            "signature": f"survive: {died}",
-            "message": f"{died}\n{self.tail}",
-        }
+        return {"what": "failure", **failure}
 
     def is_done(self) -> bool:
-        return self.process.poll() == 0 and not any(reader.is_alive() for reader in self.readers)
+        return self.given_up or (self.process.poll() == 0 and not any(reader.is_alive() for reader in self.readers))
 
-    def close(self) -> None:
-        """Read what is left of what it said."""
+    def stop(self) -> None:
+        """End the process and all that it has started, and read what is left of what it said."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
         for reader in self.readers:
             reader.join()
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.close()
-        Path(self.progress).unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def name_code(code: int | None) -> str:

@@ -1,6 +1,7 @@
 """The engine learns the rules of the reference, and obeys the laws of the algorithm."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,7 @@ def test_permuting_the_labels_permutes_the_heads(
     X, Y, nominal = make_problem("mixed", n_labels=5, seed=10)
     order = np.array([3, 0, 4, 2, 1])
     rules = learn(X, Y, nominal=nominal, search=search, **multi)
-    permuted = [ReferenceRule(rule.body, rule.head[order], rule.gain) for rule in rules]
+    permuted = [replace(rule, head=rule.head[order]) for rule in rules]
     assert_same_rules(learn(X, Y[:, order], nominal=nominal, search=search, **multi), permuted)
 
 

@@ -71,7 +71,7 @@ def test_unknown_labels_are_left_out(clf: BoomerClassifier) -> None:
     partly[:100] = np.nan
     partly[100:150, 0] = np.nan
     curve = training_curve(clf, X, partly, measures=["loss", "hamming_loss"], at=[80])
-    expected = METRICS["hamming_loss"](Y[150:], clf.predict(X[150:]))
+    expected = (clf.predict(X) != Y)[~np.isnan(partly)].mean()
     assert curve.values[TRAIN]["hamming_loss"][0] == pytest.approx(expected)
 
 

@@ -213,8 +213,10 @@ def test_unknown_labels_are_left_out() -> None:
     assert importance.per_label[1, 1] > 0.1
     by_metric = permutation_importance(fit(), X, partly, measure="hamming_loss", random_state=0)
     assert by_metric.overall[0] > 0.1
+    rest = np.where(np.arange(3) == 1, np.nan, Y)
+    assert permutation_importance(fit(), X, rest, measure="example_f1", random_state=0).overall[0] > 0.1
     with pytest.raises(ValueError, match="needs examples of which all labels are known"):
-        permutation_importance(fit(), X, np.where(np.arange(3) == 1, np.nan, Y), measure="example_f1")
+        permutation_importance(fit(), X, rest, measure="accuracy")
 
 
 def test_targets_have_importances_too() -> None:

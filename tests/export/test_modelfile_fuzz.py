@@ -469,7 +469,7 @@ def test_the_message_says_what_is_wrong(
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_entry_is_needed(name: str, texts: dict[str, str], tmp_path: Path) -> None:
-    for key in json.loads(texts[name]):
+    for key in json.loads(texts[name]).keys() - {"names_given"}:  # which older files have not got
         content = json.loads(texts[name])
         del content[key]
         (tmp_path / "model.json").write_text(json.dumps(content))

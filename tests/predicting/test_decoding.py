@@ -21,6 +21,7 @@ from pyboomer.predicting.decoding import (
     decode_by_loss,
     decode_by_rank,
     decode_by_sign,
+    find_cuts,
     find_label_vectors,
     joint_probabilities,
     marginal_probabilities,
@@ -344,3 +345,12 @@ def test_tuned_thresholds_give_the_largest_f_measure_of_each_label(n: int, seed:
 def test_thresholds_need_labels_and_probabilities_of_one_shape() -> None:
     with pytest.raises(ValueError, match=r"must be matrices of the same shape, got \(3, 2\) and \(3, 1\)"):
         tune_thresholds(np.zeros((3, 2)), np.zeros((3, 1)))
+
+
+def test_log_odds_beyond_a_cut_are_probabilities_above_the_threshold() -> None:
+    thresholds = np.array([0.0, 1e-300, 0.2, 0.5, np.nextafter(0.5, 1), 1 - 1e-12, np.nextafter(1.0, 0), 1.0])
+    cuts = find_cuts(thresholds)
+    assert cuts[-1] == np.inf
+    finite = cuts[:-1]
+    for log_odds in (np.nextafter(finite, -np.inf), finite, np.nextafter(finite, np.inf), finite - 1, finite + 1):
+        np.testing.assert_array_equal(log_odds > finite, expit(log_odds) > thresholds[:-1])

@@ -201,6 +201,12 @@ def test_the_time_to_read_a_rule_grows_with_its_length() -> None:
     assert min(measure(8000) for _ in range(2)) < 4 * 16 * max(measure(500) for _ in range(3))  # the square: 16 * 16
 
 
+def test_a_fault_shows_nothing_that_a_terminal_obeys() -> None:
+    with pytest.raises(ValueError, match="a number is missing") as error:
+        Rule.parse("IF \x1b[2J\r\u202e <= THEN y +1")
+    assert all(character.isprintable() or character == "\n" for character in str(error.value))
+
+
 def test_only_text_is_read() -> None:
     with pytest.raises(TypeError, match="a rule is read from text, got int"):
         Rule.parse(3)  # type: ignore[arg-type]

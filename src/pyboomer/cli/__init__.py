@@ -13,12 +13,12 @@ from contextlib import contextmanager
 
 import click
 
-from pyboomer.cli import commands, evaluate, explore, predict, reproduce
+from pyboomer.cli import commands, evaluate, explore, predict, reproduce, warmup
 from pyboomer.cli.group import boomer
 from pyboomer.learning.interrupt import Terminated, raise_terminated
 from pyboomer.rules.text import show_line
 
-COMMANDS = (commands, evaluate, explore, predict, reproduce)  # importing them adds their commands to the group
+COMMANDS = (commands, evaluate, explore, predict, reproduce, warmup)  # importing them adds their commands to the group
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with _heed_sigterm(), warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
-        # commands find columns by name themselves, so that arrays, which have no names, are safe to pass
+        # commands find columns by name themselves: an array is safe to pass to a model that knows its features by name
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return _run(arguments)
 

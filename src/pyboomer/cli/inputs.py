@@ -220,17 +220,8 @@ def make_model(examples: Input, parameters: Mapping[str, Any], progress: bool) -
 
 
 def fit_model(model: BoomerClassifier, examples: Input) -> BoomerClassifier:
-    """Fit, and name the features of an array as those of a DataFrame are, also if the fit is interrupted."""
-    import numpy as np
-
-    try:
-        model.fit(examples.X, _name_columns(examples.Y, examples.label_names))
-    finally:
-        if hasattr(model, "rules_") and not hasattr(model, "feature_names_in_"):
-            schema = replace(model.rules_.schema, names=examples.feature_names)
-            model.rules_ = replace(model.rules_, schema=schema)
-            model.feature_names_in_ = np.array(examples.feature_names, dtype=object)
-    return model
+    """Fit; the features and labels of arrays have names, too."""
+    return model.fit(examples.X, _name_columns(examples.Y, examples.label_names), feature_names=examples.feature_names)
 
 
 def _name_columns(Y: np.ndarray, names: tuple[str, ...]) -> Any:

@@ -5,7 +5,7 @@ binned features is to learn from their bin numbers: the rules are the same, with
 replaced by the value that separates the bins. Nominal features keep their category codes.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from pyboomer.columns.categories import Categories, mark_nominal
 from pyboomer.columns.entries import START, Entries, collect, keep
 from pyboomer.columns.sparse import meets
 from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.pool import start_pool
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, load, splat
 from pyboomer.rules.precision import midpoint
 
@@ -74,8 +75,10 @@ def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bi
         _copy_columns(X, first, columns)
         return [bin_column(first + i, column) for i, column in enumerate(columns)]
 
-    with ThreadPoolExecutor(n_threads) as pool:
-        edges = tuple(chain.from_iterable(pool.map(bin_some, range(0, n_features, LANES))))
+    parts = range(0, n_features, LANES)
+    n_threads = min(n_threads, len(parts))
+    with start_pool(n_threads) if n_threads > 1 else nullcontext() as pool:
+        edges = tuple(chain.from_iterable((map if pool is None else pool.map)(bin_some, parts)))
     return Bins(BinnedColumns(codes, mark_nominal(n_features, categories)), edges)
 
 

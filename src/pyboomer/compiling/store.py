@@ -27,9 +27,12 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
+from pyboomer.compiling.room import claim_room
+
 PACKAGE = Path(__file__).parent.parent
 SOURCES = ("arrays", "columns", "compiling", "engine", "losses", "metrics", "predicting", "rules")  # engine, and below
 COMPILING = "pyboomer compiles for this machine, once; this takes up to 15 seconds (`boomer warmup` does it ahead)"
+FOR_LOADING, FOR_COMPILING = 2**25, 2**27  # bytes, twice what LLVM was seen to want; without them it ends the process
 DIGEST_SIZE = sha256().digest_size
 
 _logger = logging.getLogger("pyboomer")
@@ -69,10 +72,12 @@ class Store(NullCache):
         for folder in list_folders():
             content = _read(folder / name)
             if content is not None:
+                claim_room(FOR_LOADING, f"the compiled code of {self.name}")
                 loaded = CompileResult._rebuild(target_context, *pickle.loads(content))
                 if loaded.signature.args == sig:  # types of the same name may differ
                     return loaded
         _announce_compiling()
+        claim_room(FOR_COMPILING, f"the compilation of {self.name}")
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -58,4 +58,5 @@ def unmask(data: Any) -> Any:
         return data
     if not np.ma.is_masked(data):
         return data.data
-    return data.astype(float).filled(np.nan) if data.dtype.kind in "buif" else data.astype(object).filled(None)
+    is_number = data.dtype.kind in "buif"
+    return np.ma.filled(data.astype(float), np.nan) if is_number else np.ma.filled(data.astype(object), None)

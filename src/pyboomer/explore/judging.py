@@ -1,7 +1,8 @@
 """A judge says how good or bad a model is on some examples, given their scores.
 
 It goes by ``"loss"``, the mean of the loss that was minimised; one of `pyboomer.metrics.METRICS`; or a scorer of
-scikit-learn, or its name. All but the loss want examples of which all labels are known, and look at these alone.
+scikit-learn, or its name. A scorer wants examples of which all labels are known, and looks at these alone; the others
+look at all labels that are known.
 """
 
 from collections.abc import Callable
@@ -41,21 +42,23 @@ def make_judge(model: Any, measure: Any, examples: Examples) -> Judge:
     """The judge that goes by a measure; or say which there are."""
     if isinstance(measure, str) and measure == "loss":
         return Judge("loss", False, lambda scores: model._mean_loss(examples, scores))
-    complete = np.flatnonzero(examples.are_complete())
-    if len(complete) == 0:
-        raise ValueError(f'{measure!r} needs examples of which all labels are known; "loss" does not')
     if isinstance(measure, str) and measure in METRICS:
         if not is_classifier(model):
             raise ValueError(f'{measure!r} is about labels; for a regressor, try "loss" or "r2"')
-        return _judge_by_metric(model, measure, examples.take(complete), complete)
+        return _judge_by_metric(model, measure, examples)
+    complete = np.flatnonzero(examples.are_complete())
+    if len(complete) == 0:
+        raise ValueError(f'{measure!r} needs examples of which all labels are known; "loss" does not')
     return _judge_by_scorer(model, measure, examples.take(complete), complete)
 
 
-def _judge_by_metric(model: Any, name: str, examples: Examples, rows: NDArray[np.int64]) -> Judge:
+def _judge_by_metric(model: Any, name: str, examples: Examples) -> Judge:
     decision, metric = model._find_decision(), METRICS[name]
+    unknown = False if examples.label_weight is None else examples.label_weight == 0
+    truth = np.ma.array(examples.Y, mask=unknown)
 
     def rate(scores: Array) -> float:
-        return metric(examples.Y, decision.decide(scores[rows]), sample_weight=examples.weight)
+        return metric(truth, decision.decide(scores), sample_weight=examples.weight)
 
     return Judge(name, metric.larger_is_better, rate)
 

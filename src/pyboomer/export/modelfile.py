@@ -202,7 +202,10 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
         model.feature_names_in_ = np.array(names, dtype=object)
-        model._names_given = content.get("names_given") is True  # older files do not say
+        given = content.get("names_given", False)  # older files do not say
+        if not isinstance(given, bool):
+            raise ValueError("damaged model: 'names_given' must be true or false")
+        model._names_given = given
     read_form = _read_targets if kind == "regressor" else _read_labels
     read_form(model, content, rules.label_names)
     return model._store(rules, _check_facts(content["training"]))

@@ -316,7 +316,8 @@ def _interpolate(nodes: Nodes, curves: Sequence[Curve], values: str) -> str:
         limits[c, places] = start[c, places] = x
         height[c, places], height[c, 0] = y, y[0]
         gaps = np.where(np.diff(x) > 0, np.diff(x), np.inf)  # between equal points lies no value
-        slope[c, 1 : len(x)] = np.diff(y) / gaps
+        with np.errstate(over="ignore"):  # of the narrowest gaps, in which no value lies either
+            slope[c, 1 : len(x)] = np.nan_to_num(np.diff(y) / gaps, posinf=0.0)
     place = _add_constant(nodes, np.arange(len(curves)) * size)
     points = _add_constant(nodes, limits.ravel())
     step = size // 2

@@ -64,6 +64,7 @@ class Lesson(NamedTuple):
     strata: Strata = NO_STRATA
     fixed_features: NDArray[np.int64] = NOTHING
     scale: float = 1.0  # the unit in which targets are learned: a power of 2, so that no digit depends on it
+    loss_scale: float = 1.0  # that of the loss then
 
 
 class Trained(NamedTuple):
@@ -88,7 +89,8 @@ def train(
 
     def replay(scores: Array) -> None:
         assert past is not None
-        add_scores(_scale_heads(past, 1 / scale), matrix, scores)
+        rules = past if scale == 1 else replace(past, head_scores=past.head_scores / scale)
+        add_scores(rules, matrix, scores)
 
     Y = lesson.Y if scale == 1 else lesson.Y / scale
     task = Task(columns, Y, lesson.weight, lesson.label_weight, lesson.strata, lesson.fixed_features)
@@ -100,7 +102,7 @@ def train(
         return learned[-1]
 
     def compute_loss() -> float:
-        return engine.training_loss() * scale**2  # only the squared error is learned in units of its own
+        return engine.training_loss() * lesson.loss_scale
 
     failure = None
     with closing(engine):
@@ -150,7 +152,7 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
         head_labels=join("labels"),
         head_scores=join("scores") * lesson.scale,
         coverage=join("coverage"),
-        gain=join("gain") * lesson.scale**2,
+        gain=join("gain") * lesson.loss_scale,
         schema=lesson.schema,
         label_names=lesson.label_names,
         condition_shares=_find_shares(gains, offsets),
@@ -220,9 +222,3 @@ def _show_progress(verbose: bool, total: int, done: int) -> Any:
     from tqdm.auto import tqdm  # a notebook that lacks widgets warns: only those who want a bar should see that
 
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
-
-
-def _scale_heads(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
-    if scale == 1:
-        return rules
-    return replace(rules, head_scores=rules.head_scores * scale, gain=rules.gain * scale**2)

@@ -5,6 +5,7 @@ from typing import Any
 from pyboomer.losses.joint import joint_logistic
 from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
 from pyboomer.losses.loss import Loss
+from pyboomer.losses.robust import absolute_error, huber
 from pyboomer.losses.squared import (
     example_wise_squared_error,
     example_wise_squared_hinge,
@@ -25,7 +26,10 @@ FOR_LABELS = {
         example_wise_squared_hinge,
     )
 }
-BUILT_IN = {**FOR_LABELS, squared_error.name: squared_error}
+FOR_NUMBERS = {loss.name: loss for loss in (squared_error, absolute_error, huber)}
+BUILT_IN = {**FOR_LABELS, **FOR_NUMBERS}
+# the power of the unit of the targets in which a loss grows with it, if it does: these can be learned in any unit
+DEGREE = {squared_error: 2, absolute_error: 1}
 
 
 def find_loss(loss: Any) -> Loss:

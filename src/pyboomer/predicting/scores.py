@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.sparse import SparseColumns, cover_rows, store_columns
 from pyboomer.compiling.kernel import entry, inner, kernel
+from pyboomer.compiling.pool import start_pool
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, equal, load, splat
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
@@ -173,11 +173,12 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
             _score_dense(rows if rows.flags.writeable else rows.copy(), used, flat, scores[part])
 
     parts = [slice(start, start + PART) for start in range(0, X.shape[0], PART)]
-    if n_threads == 1 or len(parts) == 1:
+    n_threads = min(n_threads, len(parts))
+    if n_threads <= 1:
         for part in parts:
             add_part(part)
     else:
-        with ThreadPoolExecutor(n_threads) as pool:
+        with start_pool(n_threads) as pool:
             list(pool.map(add_part, parts))
 
 

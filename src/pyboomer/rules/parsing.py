@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Category
+from pyboomer.rules.text import UNPRINTABLE
 
 KEYWORDS = ("IF", "AND", "THEN", "DEFAULT")
 FIRST_WORD = re.compile(r"\s*(IF|DEFAULT)(?!\S)", re.IGNORECASE)
@@ -79,7 +80,7 @@ class Piece(NamedTuple):
         """The error to raise, with the place shown."""
         place = len(self.text) - len(self.text[self.start :].lstrip())
         first, last = max(0, place - SHOWN), place + SHOWN
-        line = re.sub(r"\s", " ", self.text[first:last])
+        line = UNPRINTABLE.sub(" ", re.sub(r"\s", " ", self.text[first:last]))
         before, after = "..." * (first > 0), "..." * (last < len(self.text))
         return ValueError(
             f"{message}, at character {place + 1} of\n{before}{line}{after}\n{' ' * (len(before) + place - first)}^"

@@ -71,7 +71,7 @@ def _merge_equal(task: Task) -> Task:
         words = np.vstack([words, weights])
     first, group = group_equal(words)
     some = None if label_weight is None else label_weight[first]
-    return Task(None, Y[first], np.bincount(group, weights=weight), some)
+    return Task(None, Y[first], np.bincount(group, weights=weight).astype(np.float64), some)
 
 
 def _find_minimum(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:

@@ -7,7 +7,6 @@ enter them.)
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
+from pyboomer.compiling.pool import start_pool
 from pyboomer.compiling.simd import LANES
 from pyboomer.engine.heads import (
     Penalty,
@@ -40,7 +40,7 @@ class Threads:
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
-        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self.pool = start_pool(n_threads) if n_threads > 1 else None
 
     def close(self) -> None:
         """Let the threads go."""

@@ -326,7 +326,7 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
         return
     examples, decision = read_examples(data.matrix, truth, None), model._find_decision()
     names = {"loss": "mean loss"}
-    if examples.are_complete().any() and len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
+    if len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
         names |= METRIC_TITLES.get(find_kind(decision), {})
     judges = [make_judge(model, name, examples) for name in names]
     stages = model._accumulate(model.rules_, examples.matrix, counts)
