@@ -27,6 +27,7 @@ LOSSES = {
     "example-wise": "example-wise-logistic",
     "joint, alpha 0.5": "joint-logistic",
     "joint, alpha 1": joint_logistic(1.0),
+    "joint, Newton's default rule": "joint-logistic",
 }
 MEASURES = {"hamming": hamming_loss, "subset": subset_zero_one_loss, "f1": example_f1}
 
@@ -39,7 +40,8 @@ def measure(data: str, loss: str, seed: int, n_rules: int) -> dict[str, float]:
     seconds = 0.0
     BoomerClassifier(LOSSES[loss], n_rules=5).fit(ds.X, Y)  # from now on, everything is compiled
     for train, test in KFold(10, shuffle=True, random_state=1).split(ds.X):
-        model = BoomerClassifier(LOSSES[loss], n_rules=n_rules, random_state=seed)
+        default_rule = "newton" if "Newton" in loss else "minimum"
+        model = BoomerClassifier(LOSSES[loss], n_rules=n_rules, default_rule=default_rule, random_state=seed)
         start = time.process_time()
         model.fit(ds.X[train], Y[train])
         seconds += time.process_time() - start
@@ -64,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--datasets", nargs="*", default=DATA)
-    parser.add_argument("--losses", nargs="*", choices=LOSSES, default=[*LOSSES])
+    parser.add_argument("--losses", nargs="*", choices=LOSSES, default=["example-wise", "joint, alpha 0.5"])
     parser.add_argument("--seeds", nargs="*", type=int, default=[1])
     parser.add_argument("--n-rules", type=int, default=2000)
     parser.add_argument("--write", type=Path)
@@ -76,7 +78,7 @@ def main() -> None:
             kept[key] = measure(data, loss, seed, options.n_rules)
             options.json.write_text(json.dumps(kept))
             print(key, kept[key], flush=True)
-    rows = []
+    rows, won = [], {name: [] for name in MEASURES}
     for data in options.datasets:
         found = {
             loss: [kept[f"{data} {loss} {seed} {options.n_rules}"] for seed in options.seeds] for loss in options.losses
@@ -84,6 +86,10 @@ def main() -> None:
         seconds = {loss: sum(row["seconds"] for row in rows) / len(rows) / 10 for loss, rows in found.items()}
         rows.append([data, f"{found[options.losses[-1]][0]['vectors']:.0f}", *map(describe, found.values())])
         rows[-1].append(" / ".join(f"{s:.2f}" for s in seconds.values()))
+        for name, wins in won.items():
+            sign = -1 if name == "f1" else 1
+            means = {loss: sign * np.mean([row[name] for row in found[loss]]) for loss in options.losses}
+            wins.append(min(means, key=lambda loss: means[loss]))
     seeds = " ".join(map(str, options.seeds))
     lines = [
         "# The joint logistic loss",
@@ -95,6 +101,10 @@ def main() -> None:
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
         "",
         format_table(["data", "label vectors", *options.losses, "CPU seconds per model, in this order"], rows),
+        "",
+        "Data sets on which each is the best:",
+        "",
+        format_table(["", *won], [[loss, *(wins.count(loss) for wins in won.values())] for loss in options.losses]),
     ]
     publish(lines, options.write)
 
