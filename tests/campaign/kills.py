@@ -170,4 +170,3 @@ def check_experiments(rng: np.random.Generator, tally: Tally) -> None:
     run_tasks(TASKS, store, n_jobs=1)
     for task in TASKS:
         np.testing.assert_array_equal(store.read(task.key).labels, EXPECTED[task.key])
-    require(not list(store.folder.rglob("*.lock")), "locks are left behind")
