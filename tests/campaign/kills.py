@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from campaign.draw import choose
 from campaign.files import command
@@ -48,6 +49,7 @@ EXPECTED: dict[str, np.ndarray] = {}
 def prepare(plan: Plan) -> None:  # noqa: ARG001
     """Do all actions once, to know what comes of them and how long they take."""
     warnings.simplefilter("ignore")
+    tqdm.set_lock(threading.RLock())  # its own is shared by copies of a process: one that is killed would keep it
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(300, 6)).round(3), columns=[f"x{j}" for j in range(6)])
     table.assign(y1=(table["x0"] > 0).astype(int), y2=(table["x1"] + table["x2"] > 0.3).astype(int)).to_csv(
@@ -168,4 +170,3 @@ def check_experiments(rng: np.random.Generator, tally: Tally) -> None:
     run_tasks(TASKS, store, n_jobs=1)
     for task in TASKS:
         np.testing.assert_array_equal(store.read(task.key).labels, EXPECTED[task.key])
-    require(not list(store.folder.rglob("*.lock")), "locks are left behind")

@@ -46,7 +46,7 @@ def write_report(log: Path, output: Path) -> None:
         "of it, `python tests/campaign report` writes this page from its log. Each case is made by its seed and its "
         "number; a failure comes with the command that repeats it.",
     ]
-    pages += [write_part(part, parts[part]) for part in TITLES if part in parts]
+    pages += [write_part(part, parts[part]) for part in TITLES if part in parts] or ["There is no run in the log yet."]
     output.write_text("\n\n".join(pages) + "\n", encoding="utf-8")
     print(f"wrote {output}")
 

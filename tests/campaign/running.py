@@ -243,6 +243,7 @@ def name_code(code: int | None) -> str:
 
 def run_parts(counts: dict[str, int], plan: Plan) -> int:
     """Run parts one after another; 1 if anything failed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers must not outlive this process
     failed = 0
     for part, count in counts.items():
         if count:
