@@ -30,7 +30,7 @@ class Condition:
     name: str
     digits: int = field(default=0, compare=False)
     levels: tuple[str, ...] = field(default=(), compare=False)
-    share: float = field(default=1.0, compare=False)
+    share: float = field(default=1.0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:

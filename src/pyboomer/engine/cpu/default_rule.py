@@ -64,7 +64,7 @@ def _merge_equal(task: Task) -> Task:
     Y, weight, label_weight = task.Y, task.weight, task.label_weight
     if Y.dtype != np.int8:  # targets: hardly any are the same
         return task._replace(columns=None)
-    words = pack_bits(Y > 0)
+    words = pack_bits(Y > 0 if label_weight is None else (Y > 0) & (label_weight > 0))
     if label_weight is not None:
         simple = ((label_weight == 0) | (label_weight == 1)).all()
         weights = pack_bits(label_weight > 0) if simple else np.ascontiguousarray(label_weight).view(np.uint64).T

@@ -133,24 +133,46 @@ function drawLabel(model, k) {
   ];
 }
 
-// Labels that rules predict together with a label, and those they set against it: cosines of their scores.
-function describeFriends(model, k) {
-  if (model.nLabels < 2 || model.kind === "classes") return [];
-  const products = new Float64Array(model.nLabels);
-  const squares = new Float64Array(model.nLabels);
+// How labels depend on label k: cosines of scores, less most of what a rule says of all labels alike. As Python's
+// label_dependence has it, scores are divided by the size of those of their label, and lose `share` of the rule's mean.
+function compareLabels(model, k) {
+  const n = model.nLabels;
+  const share = Math.max(1 - 2 / n, 0);
+  const rules = [];
+  const sizes = new Float64Array(n);
   for (let t = 0; t < model.nRules; t++) {
     if (countConditions(model, t) === 0) continue; // the default rule says how frequent labels are
-    const own = scoreOf(model, t, k);
-    const weight = model.rules.coverage[t];
-    for (const { label, score } of listScores(model, t)) {
-      products[label] += weight * own * score;
-      squares[label] += weight * score * score;
-    }
+    rules.push(t);
+    for (const { label, score } of listScores(model, t)) sizes[label] += model.rules.coverage[t] * score * score;
   }
-  const cosines = Array.from(products, (product, label) => ({
-    label,
-    score: label === k ? 0 : product / (Math.sqrt(squares[label] * squares[k]) || 1),
-  })).filter(({ score }) => Math.abs(score) >= 0.05);
+  const scale = sizes.map((size) => (size > 0 ? 1 / Math.sqrt(size) : 0));
+  const products = new Float64Array(n);
+  const alike = new Float64Array(n); // products with the means of rules
+  let means = 0; // their squares
+  for (const t of rules) {
+    const weight = model.rules.coverage[t];
+    const scores = listScores(model, t).map(({ label, score }) => [label, score * scale[label]]);
+    const mean = scores.reduce((sum, [, score]) => sum + score, 0) / n;
+    const own = scoreOf(model, t, k) * scale[k];
+    for (const [label, score] of scores) {
+      products[label] += weight * own * score;
+      alike[label] += weight * mean * score;
+    }
+    means += weight * mean * mean;
+  }
+  const square = (label) => (scale[label] > 0 ? 1 : 0) - 2 * share * alike[label] + share * share * means;
+  return Array.from(products, (product, label) => {
+    const centred = product - share * (alike[k] + alike[label]) + share * share * means;
+    return centred / (Math.sqrt(square(label) * square(k)) || 1);
+  });
+}
+
+// Labels that rules predict together with a label, and those they set against it.
+function describeFriends(model, k) {
+  if (model.nLabels < 2 || model.kind === "classes") return [];
+  const cosines = compareLabels(model, k)
+    .map((cosine, label) => ({ label, score: label === k ? 0 : cosine }))
+    .filter(({ score }) => Math.abs(score) >= 0.05);
   const together = cosines
     .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score)
