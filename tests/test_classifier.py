@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, Loss, RuleEnsemble
 from pyboomer.datasets import load_dataset
