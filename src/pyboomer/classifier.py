@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.arrays import Array
+from pyboomer.arrays import Array, Vectors
 from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelForm, Labels, read_labels
@@ -24,11 +24,14 @@ from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import PARAMETERS, describe_parameters
 from pyboomer.predicting.calibration import FOLDS, Calibration, calibrate
 from pyboomer.predicting.decision import Decision, find_decision, read_thresholds
-from pyboomer.predicting.decoding import find_label_vectors
+from pyboomer.predicting.decoding import add_incomplete, find_label_vectors, joint_probabilities
 from pyboomer.rules.schema import Schema
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
+
+SECONDS = 1e-9  # what the joint logistic loss takes for each example that a rule covers and each known label vector ...
+MANY = 10**8  # ... and so many of both that users had better know
 
 
 class BoomerClassifier(ClassifierMixin, RuleEstimator):
@@ -48,7 +51,10 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     label_names_ : tuple of str
         Names of the labels: the columns of a DataFrame, else y0, y1, ...
     label_vectors_ : array of shape (V, K)
-        The known label vectors: the distinct complete rows of the training labels, the most frequent first.
+        The known label vectors: the distinct complete rows of the training labels, the most frequent first. With
+        ``loss="joint-logistic"``, incomplete rows that agree with none of these are completed, and follow.
+    label_vector_counts_ : array of shape (V,)
+        How often each of them occurred, by weight, when it became known.
     classes_ : array of shape (K,), or (C,)
         The numbers of the labels, 0 to K - 1; if y was one column, its C classes.
     n_features_in_ : int
@@ -189,25 +195,57 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
         return np.where(Y == 1, np.int8(1), np.int8(-1))
 
+    def _find_loss(self) -> Loss:
+        loss = find_loss(self.loss)
+        if loss.prepare is None:
+            return loss
+        if self._form.classes is None and not self.known_vectors:
+            raise ValueError(
+                f"loss {loss.name!r} is about the known label vectors, so known_vectors must be True: over all label "
+                'vectors, it would be loss="label-wise-logistic"'
+            )
+        # classes need no bias: each has a score of its own
+        counts = self.label_vector_counts_ if self._form.classes is None else np.ones(len(self.label_vectors_))
+        return loss.prepare(self.label_vectors_, counts)
+
     def _learn_form(self, form: LabelForm, examples: Examples, go_on: bool = False) -> None:
         complete = examples.are_complete()
-        if not complete.any() and not find_loss(self.loss).decomposable:
+        loss = find_loss(self.loss)
+        if not complete.any() and not loss.decomposable:
             warnings.warn(
                 "no example has all its labels known, so there are no known label vectors: labels will be predicted by "
                 "the signs of their scores",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        vectors = find_label_vectors(examples.Y[complete], examples.weight[complete])
-        if go_on:  # those of the examples before stay known
+        vectors, counts = find_label_vectors(examples.Y[complete], examples.weight[complete])
+        if loss.prepare is not None and not complete.all():
+            some = examples.take(np.flatnonzero(~complete))
+            assert some.label_weight is not None
+            vectors, counts = add_incomplete(vectors, counts, some.Y, some.label_weight > 0, some.weight)
+        if go_on and loss.prepare is not None:  # rules that minimise a loss cannot go on with another
+            vectors, counts = self.label_vectors_, self.label_vector_counts_
+        elif go_on:  # those of the examples before stay known
             vectors = np.vstack([self.label_vectors_, vectors])
-            vectors = vectors[np.sort(np.unique(vectors, axis=0, return_index=True)[1])]
-        self._set_form(form, vectors)
+            kept = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
+            vectors, counts = vectors[kept], np.append(self.label_vector_counts_, counts)[kept]
+        if loss.prepare is not None and len(vectors) * len(examples.Y) > MANY:
+            warnings.warn(
+                f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "
+                f"proportion to their number, here up to {SECONDS * len(vectors) * len(examples.Y):.1g} seconds; "
+                'loss="example-wise-logistic" does not depend on it',
+                UserWarning,
+                stacklevel=5,
+            )
+        self._set_form(form, vectors, counts)
 
-    def _set_form(self, form: LabelForm, vectors: NDArray[np.uint8], calibration: Calibration | None = None) -> None:
+    def _set_form(
+        self, form: LabelForm, vectors: Vectors, counts: Array, calibration: Calibration | None = None
+    ) -> None:
         if form.classes is None:
             read_thresholds(self.decode, len(form.names))  # a wrong number of them had better be told now
         self.label_vectors_ = vectors
+        self.label_vector_counts_ = counts
         self.calibration_ = calibration
         self.classes_ = form.list_classes()
         self._form = form
@@ -225,7 +263,9 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             Y = judged.Y.astype(np.float64)
             if judged.label_weight is not None:
                 Y[judged.label_weight == 0] = np.nan
-            self.calibration_ = calibrate(find_loss(self.loss).log_odds(scores), Y, self.label_vectors_)
+            loss, vectors = self._find_loss(), self.label_vectors_
+            joint = None if loss.known is None else joint_probabilities(scores, vectors, loss.known.bias)
+            self.calibration_ = calibrate(loss.log_odds(scores), Y, vectors, joint)
 
     def _score_unseen(self, schema: Schema, examples: Examples, seed: int, interrupt: DeferredInterrupt) -> Array:
         """The score of each example by rules that were learned from others (cross-fitting)."""
@@ -259,7 +299,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def predict_proba(self, X: Any) -> Array:
         """The probability that each label is relevant, shape (N, K); of each class, if y was one column.
 
-        It is logistic(f_k), unless the estimator was calibrated.
+        It is logistic(f_k), unless the estimator was calibrated; with ``loss="joint-logistic"``, the sum of the
+        probabilities of the label vectors that have the label.
         """
         return self._probabilities(self._last_scores(X))
 
@@ -277,12 +318,13 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def predict_joint(self, X: Any) -> Array:
         """The probability of each known label vector, the rows of `label_vectors_`, shape (N, V).
 
-        That of independent labels, prod_k P(y_k), normalised over the known vectors.
+        That of independent labels, prod_k P(y_k), normalised over the known vectors; with ``loss="joint-logistic"``,
+        what the loss is about.
         """
         if hasattr(self, "rules_") and len(self.label_vectors_) == 0:
             raise ValueError("there are no known label vectors: no training example had all its labels known")
         scores, decision = self._last_scores(X), self._find_decision()
-        return decision.joint(decision.log_odds(scores), self.label_vectors_)
+        return decision.joint(decision.terms(scores), self.label_vectors_)
 
     def explain(self, X: Any, *, decode: Any = None, change: bool = True) -> tuple["Explanation", ...]:
         """Explain the predictions: for each example the rules that cover it and what they add to its scores.
@@ -321,7 +363,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         decode = self.decode if decode is None else decode
         next(parameter for parameter in self.parameter_table if parameter.name == "decode").validate(decode)
         vectors = self.label_vectors_ if self.known_vectors else self.label_vectors_[:0]
-        return find_decision(decode, find_loss(self.loss), self._form.classes, vectors, self.calibration_)
+        return find_decision(decode, self._find_loss(), self._form.classes, vectors, self.calibration_)
 
     def _probabilities(self, scores: Array) -> Array:
         return self._find_decision().probabilities(scores)

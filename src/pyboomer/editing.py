@@ -23,7 +23,6 @@ from pyboomer.engine.heads import Penalty
 from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.stopping import validate_by_loss
-from pyboomer.losses import find_loss
 from pyboomer.losses.catalog import DEGREE
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
@@ -134,6 +133,8 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     probabilities is gone. A rule that covers no example has scores of zero.
     """
     examples = _read(model, X, y, sample_weight)
+    model = copy(model)
+    model._learn_form(model._form, examples)
     rules, settings = model.rules_, model._make_settings(seed=0)
     Y, scale = model._sign(examples.Y), model._find_scale(examples.Y)
     loss_scale = scale ** DEGREE.get(settings.loss, 0)
@@ -159,9 +160,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         ledger.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=scale * head_scores, gain=loss_scale * gain, coverage=coverage)
     facts = {"examples": len(examples.Y), "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
-    edited = _store(model, refitted, **facts)
-    edited._learn_form(model._form, examples)
-    return edited
+    return _store(model, refitted, **facts)
 
 
 def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
@@ -253,7 +252,7 @@ def size_curve(model: RuleEstimator, X: Any, y: Any, sample_weight: Any = None) 
 
 def _find_losses(model: RuleEstimator, rules: RuleEnsemble, examples: Examples, sizes: Sequence[int]) -> list[float]:
     """The mean loss of the first rules, at each size."""
-    validation = validate_by_loss(examples, find_loss(model.loss), model._sign(examples.Y))
+    validation = validate_by_loss(examples, model._find_loss(), model._sign(examples.Y))
     for first, last in pairwise([0, *sizes]):
         validation.add(rules[first:last])
     return [-point.score for point in validation.curve]

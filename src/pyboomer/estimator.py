@@ -116,6 +116,10 @@ class RuleEstimator(BaseEstimator, ABC):
     def _find_decision(self, decode: Any = None) -> Decision:
         """How scores become predictions, by the parameters as they are now; `decode` is for this time only."""
 
+    def _find_loss(self) -> Loss:
+        """What is minimised."""
+        return find_loss(self.loss)
+
     def _find_scale(self, Y: NDArray[Any]) -> float:  # noqa: ARG002
         """The unit in which targets are learned: a power of 2, so that no digit depends on it."""
         return 1.0
@@ -201,7 +205,7 @@ class RuleEstimator(BaseEstimator, ABC):
         """How rules are learned, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
-        own = {"loss": find_loss(self.loss), "default_l2": self._default_l2(), "min_coverage": least, "seed": seed}
+        own = {"loss": self._find_loss(), "default_l2": self._default_l2(), "min_coverage": least, "seed": seed}
         return Settings(**chosen | own)
 
     def _make_lesson(self, examples: Examples, schema: Schema, label_names: tuple[str, ...]) -> Lesson:
@@ -238,7 +242,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _mean_loss(self, examples: Examples, scores: Array) -> float:
         Y = self._sign(examples.Y).astype(np.float64)
-        return find_loss(self.loss).mean_value(Y, scores, examples.label_weight, examples.weight)
+        return self._find_loss().mean_value(Y, scores, examples.label_weight, examples.weight)
 
     def _draw_seed(self, past: RuleEnsemble | None) -> int:
         """The seed of all draws; further rules of a model are drawn as if they had been learned at once."""
@@ -273,7 +277,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _make_validation(self, held_out: Examples, past: RuleEnsemble | None) -> Validation:
         if self.scoring == "loss":
-            validation = validate_by_loss(held_out, find_loss(self.loss), self._sign(held_out.Y))
+            validation = validate_by_loss(held_out, self._find_loss(), self._sign(held_out.Y))
         else:
             validation = validate_by_scorer(held_out, self.scoring, self)
         if self.early_stopping:

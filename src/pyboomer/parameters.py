@@ -94,11 +94,12 @@ PARAMETERS = (
     Parameter(
         "loss",
         "example-wise-logistic",
-        '"(label|example)-wise-(logistic|squared-error|squared-hinge)", or a pyboomer.Loss',
+        '"joint-logistic", "(label|example)-wise-(logistic|squared-error|squared-hinge)", or a pyboomer.Loss',
         lambda value: isinstance(value, Loss) or _one_of(*FOR_LABELS)(value),
         "The loss to minimise. The example-wise logistic loss (Eq. 7) aims at predicting the whole label vector "
-        "correctly (subset 0/1 loss), the label-wise one (Eq. 6) at each label on its own (Hamming loss). The squared "
-        "losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or the roots of these sums.",
+        "correctly (subset 0/1 loss), the label-wise one (Eq. 6) at each label on its own (Hamming loss). The joint "
+        "one is about the probability of the label vector among those known, and so learns which are frequent. "
+        "The squared losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or the roots of these sums.",
     ),
     Parameter(
         "head",
@@ -247,7 +248,8 @@ PARAMETERS = (
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
         "Whether labels are taken to occur together only as they do in the training data. False allows for all label "
-        "vectors: labels are independent given their scores.",
+        "vectors: labels are independent given their scores. The joint logistic loss is about the known ones: it wants "
+        "True.",
     ),
     Parameter(
         "calibration",

@@ -219,7 +219,7 @@ def find_head(
     if labels is None:
         labels = choose_labels(g, np.diagonal(H), head, setting)
     scores = np.zeros(len(g))
-    if setting.loss.decomposable:
+    if setting.loss.shape == "diagonal":
         p, gains = solve_decomposable(g[labels], np.diagonal(H)[labels], setting)
     else:
         p, gains = solve_system(g[None, labels], H[None, labels[:, None], labels], setting)
@@ -367,7 +367,7 @@ def rate_candidates(G: Array, H: Array, setting: Setting, labels: NDArray[np.int
         return np.array([find_head(g, h, setting.head, setting)[1] for g, h in zip(G, H, strict=True)])
     if labels is not None:
         G, H = G[:, labels], H[:, labels[:, None], labels]
-    if setting.loss.decomposable:
+    if setting.loss.shape == "diagonal":
         return solve_decomposable(G, np.diagonal(H, axis1=1, axis2=2), setting)[1].sum(axis=1)
     return solve_system(G, H, setting)[1]
 

@@ -244,7 +244,7 @@ DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a number": (changed(to=3), "not a pyboomer model"),
     "another format": (changed("format", to="xgboost"), "not a pyboomer model"),
     "no format": (without("format"), "not a pyboomer model"),
-    "a newer version": (changed("version", to=3), "written by a newer version of pyboomer"),
+    "a newer version": (changed("version", to=4), "written by a newer version of pyboomer"),
     "no version": (without("version"), "version must be a whole number, got None"),
     "a version of text": (changed("version", to="1"), "version must be a whole number, got '1'"),
     "version zero": (changed("version", to=0), "version must be a whole number, got 0"),

@@ -330,6 +330,7 @@ ABSURD: dict[str, dict[Place, Any]] = {
         ("labels", "classes"): VERY_MANY,
         ("rules", "label_names"): VERY_MANY,
         ("label_vectors",): ["0" * len(VERY_MANY)],
+        ("label_vector_counts",): [1],
     },
 }
 LARGE: dict[str, dict[Place, Any]] = {
@@ -338,6 +339,7 @@ LARGE: dict[str, dict[Place, Any]] = {
         ("labels", "classes"): MANY,
         ("rules", "label_names"): MANY,
         ("label_vectors",): ["0" * len(MANY)],
+        ("label_vector_counts",): [1],
     },
     "many features": {("rules", "feature_names"): ["a", "kind", "n", *MANY], ("feature_names_in",): None},
     "a number of rules of many digits": {("parameters", "n_rules"): 10**4_000},
@@ -426,7 +428,7 @@ def test_a_model_of_any_layout_and_order_is_read(texts: dict[str, str], tmp_path
 # --- What is wrong is said --------------------------------------------------------------------------------------------
 
 FAULTS: list[tuple[str, dict[Place, Any], str]] = [
-    ("numeric", {("version",): 3}, r"written by a newer version of pyboomer \(file version 3, this one reads 2\)"),
+    ("numeric", {("version",): 4}, r"written by a newer version of pyboomer \(file version 4, this one reads 3\)"),
     ("numeric", {("kind",): "ranker"}, "unknown kind of model 'ranker': written by a newer version of pyboomer?"),
     ("numeric", {("parameters", "hue"): 1}, "unknown parameter 'hue': written by a newer version of pyboomer?"),
     ("numeric", {("parameters", "head"): "x" * 10_000}, "head must be .*, got 'xxx"),

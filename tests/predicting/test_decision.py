@@ -13,7 +13,7 @@ import pytest
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss
 from pyboomer.explore.page.summary import summarise
 from pyboomer.export.scorer import write_scorer
-from pyboomer.losses import FOR_LABELS, example_wise_logistic
+from pyboomer.losses import FOR_LABELS, example_wise_logistic, find_loss
 from pyboomer.predicting.decision import Decision, find_decision
 
 RNG = np.random.default_rng(0)
@@ -56,7 +56,8 @@ def model(request: pytest.FixtureRequest) -> BoomerClassifier:
 
 def vary(model: BoomerClassifier) -> Iterator[BoomerClassifier]:
     """The model with all decodings, one after another."""
-    for decode, known_vectors in product(DECODES, [True, False]):
+    about_vectors = find_loss(model.loss).prepare is not None and model._form.classes is None
+    for decode, known_vectors in product(DECODES, [True] if about_vectors else [True, False]):
         yield model.set_params(decode=decode, known_vectors=known_vectors)
 
 
@@ -160,6 +161,8 @@ def test_a_page_predicts_as_the_model_does_or_tells_that_it_does_not(model: Boom
 def can_be_shown(model: BoomerClassifier) -> bool:
     if needs_loss(model):
         return model.loss in FOR_LABELS.values()
+    if model.loss.prepare is not None:  # a page has the scores of label vectors, and no probabilities of labels
+        return model.decode == "subset"
     by_marginals = model.decode == "hamming" and model.known_vectors and not model.loss.decomposable
     return not needs_odds(model) and model.decode != "f1" and not by_marginals
 
@@ -173,7 +176,7 @@ def follow(recipe: dict[str, Any], scores: Any, model: BoomerClassifier) -> Any:
         return vectors[np.argmin(losses, axis=0)]
     if recipe["kind"] == "sum":
         assert recipe["count"] == len(vectors)
-        return vectors[(scores @ vectors.T.astype(float)).argmax(axis=1)]
+        return vectors[(scores @ vectors.T.astype(float) + model._find_decision().bias).argmax(axis=1)]
     if recipe["kind"] == "rank":
         return (np.argsort(np.argsort(-scores, axis=1), axis=1) < recipe["count"]).astype(int)
     if recipe["kind"] == "cuts":
@@ -232,6 +235,7 @@ def test_each_decoding_comes_to_a_rule(name: str) -> None:
 
 def test_only_functions_of_a_loss_and_calibration_keep_scores_from_being_log_odds(model: BoomerClassifier) -> None:
     given = model.loss.log_odds in (stretch, FOR_LABELS["label-wise-squared-error"].log_odds)
+    given = given or model.loss.prepare is not None
     assert model._find_decision().plain_odds == (not given and model.calibration is None)
 
 

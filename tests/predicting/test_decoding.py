@@ -76,7 +76,7 @@ def test_the_known_label_vectors_are_the_rows_of_y_the_most_frequent_first_then_
     counts = Counter(map(tuple, Y.tolist()))
     assert model.label_vectors_.tolist() == [list(row) for row, _ in counts.most_common()]
     doubled = np.where((model.label_vectors_[-1] == Y).all(axis=1), len(Y), 1.0)
-    np.testing.assert_array_equal(find_label_vectors(Y.astype(np.uint8), doubled)[0], model.label_vectors_[-1])
+    np.testing.assert_array_equal(find_label_vectors(Y.astype(np.uint8), doubled)[0][0], model.label_vectors_[-1])
 
 
 @given(st.data())
@@ -86,7 +86,7 @@ def test_the_vector_of_least_loss_is_found_as_by_exact_arithmetic(data: st.DataO
     size = data.draw(st.sampled_from([1.0, 30.0, 1e3, 1e5]))
     scores = data.draw(hnp.arrays(np.float64, (3, k), elements=st.floats(-size, size, allow_subnormal=False)))
     vectors = data.draw(hnp.arrays(np.uint8, st.tuples(st.integers(1, 6), st.just(k)), elements=st.integers(0, 1)))
-    vectors = find_label_vectors(vectors, np.ones(len(vectors)))
+    vectors = find_label_vectors(vectors, np.ones(len(vectors)))[0]
     for row, found in zip(scores, decode_by_loss(scores, vectors, example_wise_logistic), strict=True):
         losses = [exact_loss(y, row) for y in vectors.tolist()]
         chosen = vectors.tolist().index(found.tolist())
@@ -97,9 +97,9 @@ def test_the_vector_of_least_loss_is_found_as_by_exact_arithmetic(data: st.DataO
 
 def test_of_vectors_of_equal_loss_the_more_frequent_then_the_first_seen_is_predicted() -> None:
     labels = np.array([[1, 0], [0, 1], [0, 1], [1, 1]], dtype=np.uint8)
-    vectors = find_label_vectors(labels, np.ones(len(labels)))
+    vectors = find_label_vectors(labels, np.ones(len(labels)))[0]
     assert decode_by_loss(np.zeros((1, 2)), vectors, example_wise_logistic).tolist() == [[0, 1]]
-    vectors = find_label_vectors(labels[[0, 1, 3]], np.ones(len(labels[[0, 1, 3]])))
+    vectors = find_label_vectors(labels[[0, 1, 3]], np.ones(len(labels[[0, 1, 3]])))[0]
     assert decode_by_loss(np.zeros((1, 2)), vectors, example_wise_logistic).tolist() == [[1, 0]]
     assert decode_by_loss(np.array([[0.7, 0.7]]), vectors[:2], example_wise_logistic).tolist() == [[1, 0]]
     assert decode_by_loss(np.array([[1e5, 1e5]]), vectors[:2], example_wise_logistic).tolist() == [[1, 0]]
@@ -108,7 +108,7 @@ def test_of_vectors_of_equal_loss_the_more_frequent_then_the_first_seen_is_predi
 def test_a_loss_of_ones_own_is_decoded_by_its_value() -> None:
     own = Loss("own", "dense", example_wise_logistic.value, example_wise_logistic.derivatives)
     scores = 3 * np.random.default_rng(1).normal(size=(50, 3))
-    vectors = find_label_vectors(Y.astype(np.uint8)[:5], np.ones(len(Y.astype(np.uint8)[:5])))
+    vectors = find_label_vectors(Y.astype(np.uint8)[:5], np.ones(len(Y.astype(np.uint8)[:5])))[0]
     np.testing.assert_array_equal(
         decode_by_loss(scores, vectors, own), decode_by_loss(scores, vectors, example_wise_logistic)
     )
@@ -149,7 +149,7 @@ def test_marginal_probabilities_are_those_of_all_known_vectors_enumerated(data: 
     k = data.draw(st.integers(1, 4))
     scores = data.draw(hnp.arrays(np.float64, (2, k), elements=st.floats(-20, 20)))
     vectors = data.draw(hnp.arrays(np.uint8, st.tuples(st.integers(1, 6), st.just(k)), elements=st.integers(0, 1)))
-    vectors = find_label_vectors(vectors, np.ones(len(vectors)))
+    vectors = find_label_vectors(vectors, np.ones(len(vectors)))[0]
     probabilities = marginal_probabilities(scores, vectors)
     for f, found in zip(scores, probabilities, strict=True):
         weights = [np.prod([1 / (1 + np.exp(-s if y else s)) for y, s in zip(v, f, strict=True)]) for v in vectors]
@@ -194,7 +194,7 @@ EXTREMES = [0.0, 1.0, -1.0, 800.0, -800.0, 1e5, -1e5, 1e300, -1e300, 1.7e308, -1
 @given(hnp.arrays(np.float64, (4, 3), elements=st.sampled_from(EXTREMES)))
 @settings(max_examples=200)
 def test_extreme_scores_break_neither_decoding_nor_probabilities(scores: Any) -> None:
-    vectors = find_label_vectors(Y.astype(np.uint8)[:4], np.ones(len(Y.astype(np.uint8)[:4])))
+    vectors = find_label_vectors(Y.astype(np.uint8)[:4], np.ones(len(Y.astype(np.uint8)[:4])))[0]
     for known in (vectors, np.array(list(product([0, 1], repeat=3)), dtype=np.uint8)):
         decoded = decode_by_loss(scores, known, example_wise_logistic)
         assert {tuple(row) for row in decoded.tolist()} <= {tuple(row) for row in known.tolist()}
@@ -227,7 +227,7 @@ def scores_and_vectors(draw: st.DrawFn) -> tuple[Any, Any]:
     k = draw(st.integers(1, 4))
     scores = draw(hnp.arrays(np.float64, (3, k), elements=st.floats(-6, 6)))
     vectors = draw(hnp.arrays(np.uint8, st.tuples(st.integers(1, 8), st.just(k)), elements=st.integers(0, 1)))
-    return scores, find_label_vectors(vectors, np.ones(len(vectors)))
+    return scores, find_label_vectors(vectors, np.ones(len(vectors)))[0]
 
 
 def expected_f1(joint: Any, vectors: Any, answer: Any) -> float:

@@ -330,7 +330,7 @@ _LN2_LOW = 1.90821492927058770002e-10
 
 @inner(error_model="numpy", forceinline=True)
 def exp(x: Any) -> Any:
-    """The exponential of each number, for numbers up to 0; exact to about one unit in the last place.
+    """The exponential of each number, for numbers up to 700; exact to about one unit in the last place.
 
     LLVM has no vector exponential without a further library. Below -708 the result stays at exp(-708).
     """

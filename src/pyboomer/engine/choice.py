@@ -14,7 +14,7 @@ def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_
     """
     loss = settings.loss
     exact = settings.search == "exact" or loss.shape == "dense"
-    solves = exact and not loss.decomposable and not is_single(settings.head, task.Y.shape[1])
+    solves = exact and loss.shape != "diagonal" and not is_single(settings.head, task.Y.shape[1])
     if isinstance(task.columns, BinnedColumns) and not solves:  # there are no sums of Hessians over bins
         return BinnedEngine(task, settings, replay, n_rules)
     return ExampleEngine(task, settings, replay, n_rules)

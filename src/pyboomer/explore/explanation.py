@@ -153,6 +153,8 @@ class Explanation:
             most, _ = _split(np.abs(pushes), max_rules)
             lines += [f"Runner-up: {self._margin()}", "Rules that separate the two, + for the winner:"]
             lines += self._list(most, [f"{_describe_body(self.rules[i])}: {format_score(pushes[i])}" for i in most])
+            if self.runner_up.head_start:
+                lines.append(f"{'':>6}  (how often the two occur): {format_score(self.runner_up.head_start)}")
         return "\n".join(map(show_line, [*lines, *([self._change()] if self.searched else [])]))
 
     def _select_labels(self, max_labels: int | None) -> NDArray[np.int64]:
@@ -212,6 +214,8 @@ class Explanation:
             pushes = self.pushes
             most, _ = _split(np.abs(pushes), SHOWN)
             rows = [(str(self.rules.order[i]), render_score(pushes[i]), render_body(self.rules[i])) for i in most]
+            if self.runner_up.head_start:
+                rows.append(("", render_score(self.runner_up.head_start), "<em>how often the two occur</em>"))
             parts.append(f"<p>Runner-up: {escape(self._margin())}. Rules that separate the two, + for the winner:</p>")
             parts.append(render_table(("rule", "push", "if"), rows, n_numbers=2))
         return "".join([*parts, *([f"<p>{escape(self._change())}</p>"] if self.searched else [])])

@@ -14,18 +14,22 @@ from scipy.special import expit
 
 from pyboomer.arrays import Array
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities
+from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities, score_vectors
 
 Vector = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
 class RunnerUp:
-    """The label vector that came second, and by how much: `margin`, in terms of `measure`."""
+    """The label vector that came second, and by how much: `margin`, in terms of `measure`.
+
+    `head_start` is how much of it the winner has without any rule, as the loss may weigh how often label vectors occur.
+    """
 
     vector: Vector
     measure: str
     margin: float
+    head_start: float = 0.0
 
 
 def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerUp | None:
@@ -43,9 +47,10 @@ def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerU
         mean = (expit(log_odds) + marginal_probabilities(log_odds, vectors))[0] / 2
         return _flip(winner, "probability", np.abs(mean - 0.5))
     if rule == "subset":
-        return _choose(vectors, -(log_odds @ vectors.T.astype(np.float64))[0], winner, "log-probability")
+        s = score_vectors(decision.terms(scores[None]), vectors, decision.bias)[0]
+        return _choose(vectors, -s, winner, "log-probability", decision.bias)
     if rule == "f1":
-        return _flip(winner, "expected F1", _lose_f1(decision, log_odds, winner))
+        return _flip(winner, "expected F1", _lose_f1(decision, decision.terms(scores[None]), winner))
     if rule == "rank":
         return _swap(log_odds[0], winner, decision.count, "log-odds")
     if rule == "thresholds":
@@ -53,14 +58,16 @@ def find_runner_up(decision: Decision, scores: Array, winner: Vector) -> RunnerU
     return _flip(winner, "log-odds", np.abs(log_odds[0]))
 
 
-def _choose(vectors: Vector, losses: Array, winner: Vector, measure: str) -> RunnerUp | None:
+def _choose(vectors: Vector, losses: Array, winner: Vector, measure: str, bias: Array | float = 0.0) -> RunnerUp | None:
     """The known vector of least loss, but for the winner."""
     is_winner = (vectors == winner).all(axis=1)
     if is_winner.all():
         return None
     second = int(np.where(is_winner, np.inf, losses).argmin())
-    margin = losses[second] - losses[is_winner][0] if is_winner.any() else 0.0
-    return RunnerUp(vectors[second].copy(), measure, max(float(margin), 0.0))
+    first = int(is_winner.argmax()) if is_winner.any() else second
+    start = np.broadcast_to(bias, len(vectors))
+    margin = max(float(losses[second] - losses[first]), 0.0)
+    return RunnerUp(vectors[second].copy(), measure, margin, float(start[first] - start[second]))
 
 
 def _flip(winner: Vector, measure: str, distances: Array) -> RunnerUp:
@@ -81,18 +88,18 @@ def _swap(values: Array, winner: Vector, k: int, measure: str) -> RunnerUp | Non
     return RunnerUp(swapped, measure, float(values[order[k - 1]] - values[order[k]]))
 
 
-def _lose_f1(decision: Decision, log_odds: Array, winner: Vector) -> Array:
+def _lose_f1(decision: Decision, terms: Array, winner: Vector) -> Array:
     """How much of the winner's expected F-measure is lost by flipping each of its labels."""
     K, vectors = len(winner), decision.vectors
     if len(vectors) == 0:
         sizes = np.arange(1, K + 1)
-        shares, empty = count_independent(expit(log_odds))
+        shares, empty = count_independent(expit(terms))
     else:
         sizes = np.unique(vectors.sum(axis=1))
         sizes = sizes[sizes > 0]
         if len(sizes) == 0:  # only the empty vector is known: nothing else has any F-measure
             return np.ones(K)
-        shares, empty = count_known(decision.joint(log_odds, vectors), vectors, sizes)
+        shares, empty = count_known(decision.joint(terms, vectors), vectors, sizes)
 
     def expect(vector: Vector) -> float:
         length = int(vector.sum())

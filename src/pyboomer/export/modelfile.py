@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
 FORMAT = "pyboomer model"
-VERSION = 2
+VERSION = 3
 KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_names_in", "rules")
 # what a file of version 1 stands for
 NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
+NEW_IN_3: dict[str, Any] = {"label_vector_counts": None}
 # what models were learned with before there was a parameter for it, where that is not its default
 BEFORE = {"default_rule": "newton"}
 
@@ -92,6 +93,7 @@ def _describe_labels(model: Any) -> dict[str, Any]:
             "classes": None if form.classes is None else form.classes.astype(dtype).tolist(),
         },
         "label_vectors": ["".join(map(str, vector)) for vector in model.label_vectors_.tolist()],
+        "label_vector_counts": model.label_vector_counts_.tolist(),
         "calibration": None if model.calibration_ is None else model.calibration_.to_dict(),
     }
 
@@ -174,6 +176,8 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError(f"written by a newer version of pyboomer (file version {version}, this one reads {VERSION})")
     if version == 1:
         content = content | NEW_IN_2
+    if version <= 2:
+        content = content | NEW_IN_3
     _check_keys(content, KEYS)
     kind = content["kind"]
     if not isinstance(kind, str) or kind not in estimators:
@@ -261,7 +265,7 @@ def _are_sorted(categories: tuple[Any, ...]) -> bool:
 
 
 def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
-    _check_keys(content, ("labels", "label_vectors", "calibration"))
+    _check_keys(content, ("labels", "label_vectors", "label_vector_counts", "calibration"))
     stored = content["labels"]
     if not isinstance(stored, dict) or set(stored) != {"dtype", "sparse", "classes"}:
         raise ValueError("damaged model: 'labels' is not complete")
@@ -277,8 +281,9 @@ def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) ->
     else:
         form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
     vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
+    counts = _read_counts(content["label_vector_counts"], len(vectors), find_loss(model.loss).prepare is not None)
     curves = content["calibration"]
-    model._set_form(form, vectors, None if curves is None else Calibration.from_dict(curves, len(names)))
+    model._set_form(form, vectors, counts, None if curves is None else Calibration.from_dict(curves, len(names)))
 
 
 def _check_matrix(form: LabelForm) -> None:
@@ -326,6 +331,18 @@ def _read_vectors(stored: Any, n_labels: int, least: int) -> np.ndarray[Any, np.
             raise ValueError(f"damaged model: a label vector must be {n_labels} times 0 or 1, got {vector!r:.50}")
     flat = np.frombuffer("".join(stored).encode("ascii"), dtype=np.uint8) - ord("0")
     return flat.reshape(len(stored), n_labels).astype(np.uint8)
+
+
+def _read_counts(stored: Any, n_vectors: int, needed: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How often each known label vector occurred; 0 if a file from before they were counted does not say."""
+    if stored is None and not needed:
+        return np.zeros(n_vectors)
+    if not isinstance(stored, list) or len(stored) != n_vectors or set(map(type, stored)) - {int, float}:
+        raise ValueError(f"damaged model: 'label_vector_counts' must be a list of {n_vectors} numbers")
+    least = 5e-324 if needed else 0
+    if not all(least <= value <= 1e300 for value in stored):
+        raise ValueError("damaged model: 'label_vector_counts' must be positive, and not too large to be added up")
+    return np.array(stored, dtype=np.float64)
 
 
 def _read_targets(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:

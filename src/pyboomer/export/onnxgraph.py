@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 import pyboomer
 from pyboomer.arrays import Array
 from pyboomer.losses import example_wise_logistic
+from pyboomer.losses.joint import LEAST
+from pyboomer.losses.loss import KnownVectors
 from pyboomer.losses.squared import CLOSEST, example_wise_squared_hinge
 from pyboomer.predicting.calibration import Curve
 from pyboomer.predicting.decision import Decision
@@ -279,6 +281,9 @@ def _list_splits(rules: RuleEnsemble, text: set[int]) -> Array:
 def _add_log_odds(nodes: Nodes, decision: Decision, scores: str) -> str:
     """What scores mean as probabilities of labels: by the loss, and by calibration."""
     log_odds = scores
+    # classes have scores of their own, of which probabilities follow directly, unless each is calibrated
+    if decision.odds == "vectors" and (decision.classes is None or decision.calibration is not None):
+        log_odds = _add_odds_of_vectors(nodes, decision.loss.known, scores)
     if decision.odds == "means":  # of labels that are -1 and +1
         mean, one = _clip(nodes, scores, CLOSEST), _add_constant(nodes, 1.0)
         log_odds = _add(nodes, "Log", _add(nodes, "Div", _add(nodes, "Add", one, mean), _add(nodes, "Sub", one, mean)))
@@ -286,6 +291,16 @@ def _add_log_odds(nodes: Nodes, decision: Decision, scores: str) -> str:
         p = _interpolate(nodes, decision.calibration.labels, _clip(nodes, log_odds, LARGEST))
         log_odds = _add(nodes, "Log", _add(nodes, "Div", p, _add(nodes, "Sub", _add_constant(nodes, 1.0), p)))
     return log_odds
+
+
+def _add_odds_of_vectors(nodes: Nodes, known: KnownVectors | None, scores: str) -> str:
+    """The log-odds of labels that follow from the probabilities of label vectors."""
+    assert known is not None
+    vectors = _add(nodes, "Cast", _add_constant(nodes, known.vectors), to=TensorProto.DOUBLE)
+    joint = _add(nodes, "Softmax", _score_vectors(nodes, scores, vectors, known), axis=1)
+    others, least = _add(nodes, "Sub", _add_constant(nodes, 1.0), vectors), _add_constant(nodes, LEAST)
+    sums = (_add(nodes, "MatMul", joint, chosen) for chosen in (vectors, others))
+    return _add(nodes, "Sub", *(_add(nodes, "Log", _add(nodes, "Max", total, least)) for total in sums))
 
 
 def _interpolate(nodes: Nodes, curves: Sequence[Curve], values: str) -> str:
@@ -322,8 +337,8 @@ def _add_labels(nodes: Nodes, decision: Decision, scores: str, log_odds: str, n_
 
 
 def _decode(nodes: Nodes, decision: Decision, scores: str, log_odds: str, n_labels: int) -> str:
-    if decision.rule == "sign" or (decision.rule == "odds" and decision.calibration is None):
-        return _add(nodes, "Greater", scores, _add_constant(nodes, 0.0))  # Eq. 18; log-odds have the same sign
+    if decision.rule == "sign" or (decision.rule == "odds" and decision.have_sign_of_scores):
+        return _add(nodes, "Greater", scores, _add_constant(nodes, 0.0))  # Eq. 18
     if decision.rule == "odds":
         return _add(nodes, "Greater", log_odds, _add_constant(nodes, 0.0))
     if decision.thresholds is not None:
@@ -331,13 +346,16 @@ def _decode(nodes: Nodes, decision: Decision, scores: str, log_odds: str, n_labe
     if decision.rule == "rank":
         return _decode_by_rank(nodes, log_odds, min(decision.count, n_labels))
     if decision.rule == "f1":
-        return _decode_by_f1(nodes, decision, log_odds, n_labels)
+        return _decode_by_f1(nodes, decision, scores if decision.odds == "vectors" else log_odds, n_labels)
     vectors = _add(nodes, "Cast", _add_constant(nodes, decision.vectors), to=TensorProto.DOUBLE)
     if decision.rule == "loss" and decision.loss == example_wise_logistic:
         return _decode_by_loss(nodes, scores, vectors)
     if decision.rule == "loss":
         return _decode_by_squares(nodes, scores, vectors, hinge=decision.loss == example_wise_squared_hinge)
-    return {"subset": _decode_by_probability, "hamming": _decode_by_marginals}[decision.rule](nodes, log_odds, vectors)
+    if decision.rule == "hamming":
+        return _decode_by_marginals(nodes, log_odds, vectors)
+    terms = scores if decision.odds == "vectors" else log_odds
+    return _choose_vectors(nodes, _score_vectors(nodes, terms, vectors, decision.loss.known), vectors)
 
 
 def _add_classes(nodes: Nodes, classes: NDArray[Any], scores: str) -> ValueInfoProto:
@@ -393,14 +411,9 @@ def _decode_by_squares(nodes: Nodes, scores: str, vectors: str, hinge: bool) -> 
     return _choose_vectors(nodes, _add(nodes, "Cast", is_best, to=TensorProto.INT32), vectors)
 
 
-def _decode_by_probability(nodes: Nodes, log_odds: str, vectors: str) -> str:
-    """The most probable known label vector; of equals, the first."""
-    return _choose_vectors(nodes, _sum_log_odds(nodes, log_odds, vectors), vectors)
-
-
 def _decode_by_marginals(nodes: Nodes, log_odds: str, vectors: str) -> str:
     """The labels more probable than not: the mean of what the known label vectors and each label alone say."""
-    joint = _add(nodes, "Softmax", _sum_log_odds(nodes, log_odds, vectors), axis=1)
+    joint = _add(nodes, "Softmax", _score_vectors(nodes, log_odds, vectors), axis=1)
     both = _add(nodes, "Add", _add(nodes, "MatMul", joint, vectors), _add(nodes, "Sigmoid", log_odds))
     return _add(nodes, "Greater", both, _add_constant(nodes, 1.0))
 
@@ -420,12 +433,12 @@ def _sort(nodes: Nodes, values: str, count: int) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _decode_by_f1(nodes: Nodes, decision: Decision, log_odds: str, n_labels: int) -> str:
+def _decode_by_f1(nodes: Nodes, decision: Decision, terms: str, n_labels: int) -> str:
     """The label vector of largest expected F-measure; see `decoding.decode_by_f1`, the names of which are used here."""
     if len(decision.vectors):
-        sizes, shares, empty = _count_known(nodes, decision, log_odds)
+        sizes, shares, empty = _count_known(nodes, decision, terms)
     else:
-        sizes, shares, empty = _count_independent(nodes, _clip(nodes, log_odds, CERTAIN), n_labels)
+        sizes, shares, empty = _count_independent(nodes, _clip(nodes, terms, CERTAIN), n_labels)
     lengths = np.arange(1, n_labels + 1)
     gains = _add_constant(nodes, 2.0 / (lengths[:, None] + sizes))  # (lengths, sizes)
     w = _add(nodes, "MatMul", gains, shares)  # (N, lengths, K)
@@ -442,10 +455,10 @@ def _decode_by_f1(nodes: Nodes, decision: Decision, log_odds: str, n_labels: int
     return _add(nodes, "And", chosen, worthwhile)
 
 
-def _count_known(nodes: Nodes, decision: Decision, log_odds: str) -> tuple[NDArray[np.int64], str, str]:
+def _count_known(nodes: Nodes, decision: Decision, terms: str) -> tuple[NDArray[np.int64], str, str]:
     """The sizes of the known label vectors, P(y_k = 1, |y| = s), shape (N, sizes, K), and P(y is empty), (N, 1)."""
     vectors = _add(nodes, "Cast", _add_constant(nodes, decision.vectors), to=TensorProto.DOUBLE)
-    joint = _add(nodes, "Softmax", _sum_log_odds(nodes, log_odds, vectors), axis=1)
+    joint = _add(nodes, "Softmax", _score_vectors(nodes, terms, vectors, decision.loss.known), axis=1)
     if decision.calibration is not None and decision.calibration.joint is not None:
         joint = _interpolate(nodes, [decision.calibration.joint], joint)
         joint = _add(nodes, "Div", joint, _reduce(nodes, "ReduceSum", joint))
@@ -496,8 +509,10 @@ def _choose_vectors(nodes: Nodes, ratings: str, vectors: str) -> str:
     return _add(nodes, "Gather", vectors, index)
 
 
-def _sum_log_odds(nodes: Nodes, scores: str, vectors: str) -> str:
-    return _add(nodes, "MatMul", _clip(nodes, scores, CERTAIN), _add(nodes, "Transpose", vectors))
+def _score_vectors(nodes: Nodes, terms: str, vectors: str, known: KnownVectors | None = None) -> str:
+    """The logarithm of the probability of each known label vector, but for what all share; see `Decision.terms`."""
+    sums = _add(nodes, "MatMul", _clip(nodes, terms, CERTAIN), _add(nodes, "Transpose", vectors))
+    return sums if known is None else _add(nodes, "Add", sums, _add_constant(nodes, known.bias))
 
 
 def _sum_exponentials(nodes: Nodes, scores: str, vectors: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 import pyboomer
 from pyboomer.losses import example_wise_logistic
+from pyboomer.losses.joint import LEAST
 from pyboomer.losses.squared import CLOSEST, example_wise_squared_hinge
 from pyboomer.predicting.calibration import Curve
 from pyboomer.predicting.decision import Decision
@@ -123,19 +124,24 @@ def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
     if decision.classes is not None:
         classes = _write_tuple("CLASSES", map(repr, decision.classes.tolist()))
         return _join(classes, PREDICT_CLASS if len(decision.classes) > 2 else PREDICT_TWO_CLASSES)
-    if decision.rule == "sign" or (decision.rule == "odds" and decision.calibration is None):
-        return PREDICT_SIGN  # log-odds have the sign of the score
+    if decision.rule == "sign" or (decision.rule == "odds" and decision.have_sign_of_scores):
+        return PREDICT_SIGN
     n_labels = len(model.rules_.label_names)
     if decision.rule == "loss":
         return _join(_write_vectors(decision), *_write_least_loss(decision))
-    odds = _write_log_odds(decision)
+    constants, odds = f"E = {e!r}\nCERTAIN = {CERTAIN!r}", _write_log_odds(decision)
+    known, sums = decision.loss.known, (_write_vectors(decision), constants, *odds, SUM_LOG_ODDS)
+    if known is not None:
+        bias = _write_tuple("BIAS", map(repr, known.bias.tolist()))
+        sums = (_write_vectors(decision), bias, constants, SUM_SCORES)
+        odds = (*sums, *odds)
     if decision.rule in ("odds", "thresholds"):
         cuts = np.broadcast_to(0.0 if decision.thresholds is None else find_cuts(decision.thresholds), n_labels)
         return _join(*odds, _write_tuple("CUTS", map(_write_float, cuts.tolist())), PREDICT_CUTS)
     if decision.rule == "rank":
         return _join(*odds, f"COUNT = {decision.count}", PREDICT_RANK)
     if len(decision.vectors) == 0:
-        return _join(f"E = {e!r}\nCERTAIN = {CERTAIN!r}", *odds, COUNT_INDEPENDENT, PREDICT_F1)
+        return _join(constants, *odds, COUNT_INDEPENDENT, PREDICT_F1)
     curve = None if decision.calibration is None else decision.calibration.joint
     joint = JOINT if curve is None else _join(f"JOINT = {_write_curve(curve)}", CALIBRATED_JOINT)
     functions = {
@@ -143,13 +149,9 @@ def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
         "hamming": (JOINT, PREDICT_HAMMING),
         "f1": (joint, COUNT_KNOWN, PREDICT_F1),
     }
-    return _join(
-        _write_vectors(decision),
-        f"E = {e!r}\nCERTAIN = {CERTAIN!r}",
-        *odds,
-        SUM_LOG_ODDS,
-        *functions[decision.rule],
-    )
+    if known is not None and curve is not None:
+        sums = odds  # there it is said how a curve is followed
+    return _join(*sums, *functions[decision.rule])
 
 
 def _write_vectors(decision: Decision) -> str:
@@ -166,7 +168,11 @@ def _write_least_loss(decision: Decision) -> tuple[str, ...]:
 
 def _write_log_odds(decision: Decision) -> tuple[str, ...]:
     """How scores become log-odds."""
-    plain = LOG_ODDS if decision.odds == "scores" else LOG_ODDS_OF_MEANS.replace("CLOSEST", repr(CLOSEST))
+    plain = {
+        "scores": LOG_ODDS,
+        "means": LOG_ODDS_OF_MEANS.replace("CLOSEST", repr(CLOSEST)),
+        "vectors": LOG_ODDS_OF_VECTORS.replace("LEAST", repr(LEAST)),
+    }[decision.odds]
     if decision.calibration is None:
         return (plain,) if decision.odds == "scores" else (LOG, plain)
     curves = _write_tuple("CURVES", map(_write_curve, decision.calibration.labels))
@@ -368,8 +374,30 @@ def predict(example):
     return {label: int(k in best) for k, label in enumerate(LABELS)}
 '''
 
+LOG_ODDS_OF_VECTORS = '''
+def log_odds(example):
+    """The log-odds of the labels: how probable the known label vectors are that have them, and those that do not."""
+    sums = score_vectors(example)
+    largest = max(sums)
+    weights = [E ** (value - largest) for value in sums]
+    total = sum(weights)
+    odds = []
+    for k in range(len(LABELS)):
+        shares = [sum(w for w, vector in zip(weights, VECTORS) if vector[k] == y) / total for y in "10"]
+        odds.append(log(max(shares[0], LEAST)) - log(max(shares[1], LEAST)))
+    return odds
+'''
+
+SUM_SCORES = '''
+def score_vectors(example):
+    """The score of each known label vector, the log of a share of probability: those of its labels, and its bias."""
+    total = [max(-CERTAIN, min(CERTAIN, value)) for value in scores(example).values()]
+    sums = [sum(value for value, y in zip(total, vector) if y == "1") for vector in VECTORS]
+    return [value + bias for value, bias in zip(sums, BIAS)]
+'''
+
 SUM_LOG_ODDS = '''
-def sum_log_odds(example):
+def score_vectors(example):
     """For each known label vector the sum of the log-odds of its labels, the log of a share of probability."""
     total = [max(-CERTAIN, min(CERTAIN, value)) for value in log_odds(example)]
     return [sum(value for value, y in zip(total, vector) if y == "1") for vector in VECTORS]
@@ -378,7 +406,7 @@ def sum_log_odds(example):
 PREDICT_SUBSET = '''
 def predict(example):
     """The most probable known label vector; of equals, the first."""
-    sums = sum_log_odds(example)
+    sums = score_vectors(example)
     best = VECTORS[sums.index(max(sums))]
     return {label: int(y) for label, y in zip(LABELS, best)}
 '''
@@ -386,7 +414,7 @@ def predict(example):
 JOINT = '''
 def joint(example):
     """The probability of each known label vector."""
-    sums = sum_log_odds(example)
+    sums = score_vectors(example)
     largest = max(sums)
     weights = [E ** (value - largest) for value in sums]
     total = sum(weights)
@@ -396,7 +424,7 @@ def joint(example):
 CALIBRATED_JOINT = '''
 def joint(example):
     """The probability of each known label vector, by a curve of its own."""
-    sums = sum_log_odds(example)
+    sums = score_vectors(example)
     largest = max(sums)
     weights = [E ** (value - largest) for value in sums]
     total = sum(weights)

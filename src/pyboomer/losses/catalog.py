@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pyboomer.losses.joint import joint_logistic
 from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.robust import absolute_error, huber
@@ -18,6 +19,7 @@ FOR_LABELS = {
     for loss in (
         label_wise_logistic,
         example_wise_logistic,
+        joint_logistic(),
         label_wise_squared_error,
         example_wise_squared_error,
         label_wise_squared_hinge,

@@ -9,7 +9,7 @@ weighted sum of its terms, sum_k w_k l(y_k, f_k); the example-wise logistic loss
 
 The Hessian of a loss has one of three shapes, and `derivatives` returns accordingly
 
-- ``"diagonal"``: ``(g, h)`` with H_n = diag(h_n): the loss decomposes over the labels;
+- ``"diagonal"``: ``(g, h)`` with H_n = diag(h_n): the loss decomposes over the labels, or it is taken for good enough;
 - ``"diagonal-minus-outer"``: ``(g, a, b)`` with H_n = diag(a_n) - b_n b_n^T: almost as fast;
 - ``"dense"``: ``(g, H)`` with H of shape (n, K, K): any other twice differentiable loss.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.arrays import Array
+from pyboomer.arrays import Array, Vectors
 
 Weight = Array | float
 
@@ -29,6 +29,14 @@ SHAPES = ("diagonal", "diagonal-minus-outer", "dense")
 
 def _identity(F: Array) -> Array:
     return F
+
+
+@dataclass(frozen=True, eq=False)
+class KnownVectors:
+    """The known label vectors, and what each scores before its labels do, for a loss that is about them."""
+
+    vectors: Vectors  # (V, K)
+    bias: Array  # (V,)
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,12 @@ class Loss:
     weighted : bool, default=False
         Whether `value` and `derivatives` take a third argument, the (n, K) weights of the labels. Only a loss that does
         not decompose needs it, and only to learn from unknown labels or from weights per label.
+    prepare : callable, optional
+        ``prepare(vectors, counts)`` makes the loss that is minimised, given the known label vectors, shape (V, K), and
+        how often each occurs, shape (V,). Only for a loss that is about them, such as `pyboomer.losses.joint_logistic`.
+    known : KnownVectors, optional
+        Set by `prepare` if scores are to be read as follows: exp(s_v), with s_v the sum of the scores of the labels of
+        a known vector v and of its bias, is proportional to the vector's probability.
 
     Examples
     --------
@@ -73,6 +87,8 @@ class Loss:
     derivatives: Callable[..., tuple[Array, ...]]
     log_odds: Callable[[Array], Array] = _identity
     weighted: bool = False
+    prepare: Callable[[Vectors, Array], "Loss"] | None = None
+    known: KnownVectors | None = None
 
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
@@ -83,8 +99,8 @@ class Loss:
 
     @property
     def decomposable(self) -> bool:
-        """Whether the loss is a sum over the labels."""
-        return self.shape == "diagonal"
+        """Whether the loss is a sum over the labels, so that each can be decided on its own."""
+        return self.shape == "diagonal" and self.prepare is None
 
     def weighted_value(self, Y: Array, F: Array, weight: Array | None) -> Array:
         """The loss of each row, where labels may have weights."""

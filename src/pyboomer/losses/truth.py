@@ -1,4 +1,4 @@
-"""The truth is what compiled code knows of the examples: their labels, and the weights of these.
+"""The truth is what compiled code knows of the examples: their labels, the weights of these, known label vectors.
 
 Labels are padded to whole vectors. An unknown one makes all statistics 0, and so does the padding. Of targets, only
 which are known: they are in the scores, see `squared_twin`.
@@ -9,11 +9,42 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Signs
+from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import LANES, pad, prefetch
 
 AHEAD = 8  # examples between asking for what memory holds of one and needing it
+
+
+class Ones(NamedTuple):
+    """Where the ones of a table are, row by row; numbers without signs, so that no index is tested for one."""
+
+    offsets: NDArray[np.uint64]  # where those of each row begin, and where the last end
+    places: NDArray[np.uint32]
+
+
+class Known(NamedTuple):
+    """The known label vectors, for a loss that is about them, see `joint_twin`."""
+
+    factor: Array  # (V,): the exponentials of their scores before the labels have any
+    limit: float  # scores of labels that are larger in size count as this large
+    by_vector: Ones  # the labels of each vector
+    by_label: Ones  # the vectors of each label, padding included
+    settled: NDArray[np.bool_]  # (N,): whether all labels of an example are known, and its vector is
+
+
+class Scratch(NamedTuple):
+    """Room for eight examples, whose numbers of the same kind lie side by side."""
+
+    rows: Rows
+    labels: Array
+    vectors: Array
+    own: Array  # of the vectors that may be an example's own
+
+
+NO_ONES = Ones(np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32))
+NOTHING_KNOWN = Known(np.empty(0), 0.0, NO_ONES, NO_ONES, np.empty(0, dtype=np.bool_))
+NO_SCRATCH = Scratch(np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0), np.empty(0))
 
 
 class Truth(NamedTuple):
@@ -23,6 +54,8 @@ class Truth(NamedTuple):
     diagonal: bool  # whether only the diagonal of the Hessian is wanted
     signs: Signs  # (N, width): -1 and +1, 0 for an unknown label; of targets, 1 for the known ones
     weight: Array  # (N, width), or (0, width) where all that is known has weight 1
+    known: Known = NOTHING_KNOWN
+    scratch: Scratch = NO_SCRATCH  # of one thread
 
 
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:

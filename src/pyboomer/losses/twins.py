@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Rows
+from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import kernel
+from pyboomer.losses.joint import Preparation, refuse_weights
+from pyboomer.losses.joint_twin import list_known, make_scratch, sum_joint, update_joint
 from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
 from pyboomer.losses.logistic_twin import (
     sum_example_wise,
@@ -23,12 +25,23 @@ from pyboomer.losses.squared import squared_error
 from pyboomer.losses.squared_twin import negate_targets, sum_squares, update_squared
 from pyboomer.losses.truth import Truth
 
-LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN = range(4)
+LABEL_WISE, EXAMPLE_WISE, JOINT, SQUARED, NO_TWIN = range(5)
 TWINS: dict[Loss, int] = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
 GRADIENT_IS_B = frozenset({example_wise_logistic})  # H = diag(a) - g g^T: b needs no section of its own
 QUADRATIC = frozenset({squared_error})  # its second derivative is the same everywhere
 # the scores before the first rule, if they are not 0
 BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: negate_targets}
+
+
+def tell_truth(loss: Loss, diagonal: bool, signs: Signs, weight: Array) -> Truth:
+    """What compiled code is told, if the loss has a twin."""
+    if not isinstance(loss.prepare, Preparation):
+        return Truth(TWINS.get(loss, NO_TWIN), diagonal, signs, weight)
+    if loss.known is None:
+        return Truth(LABEL_WISE, diagonal, signs, weight)
+    refuse_weights(weight)
+    known = list_known(loss.known, signs)
+    return Truth(JOINT, diagonal, signs, weight, known, make_scratch(known))
 
 
 @kernel
@@ -42,6 +55,8 @@ def update(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: in
         update_label_wise(truth, scores, rows, statistics, first, last)
     elif truth.loss == EXAMPLE_WISE:
         update_example_wise(truth, scores, rows, statistics)
+    elif truth.loss == JOINT:
+        update_joint(truth, scores, rows, statistics)
     elif truth.loss == SQUARED:
         update_squared(truth, scores, rows, statistics, first, last)
 
@@ -53,6 +68,8 @@ def sum_values(truth: Truth, scores: Array, weights: Array) -> float:
         return sum_label_wise(truth, scores, weights)
     if truth.loss == EXAMPLE_WISE:
         return sum_example_wise(truth, scores, weights)
+    if truth.loss == JOINT:
+        return sum_joint(truth, scores, weights)
     if truth.loss == SQUARED:
         return sum_squares(truth, scores, weights)
     return np.nan

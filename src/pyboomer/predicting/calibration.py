@@ -68,8 +68,11 @@ class Calibration:
         return cls(tuple(_read_curve(points) for points in data["labels"]), joint)
 
 
-def calibrate(scores: Array, Y: Array, vectors: Vectors) -> Calibration:
-    """Fit the curves to the scores of examples that the rules were not learned from; NaN in Y is an unknown label."""
+def calibrate(scores: Array, Y: Array, vectors: Vectors, joint: Array | None = None) -> Calibration:
+    """Fit the curves to the scores of examples that the rules were not learned from; NaN in Y is an unknown label.
+
+    `joint` are the probabilities of the known label vectors, if they do not follow from those of independent labels.
+    """
     known = ~np.isnan(Y)
     pooled = _fit_curve(scores[known], Y[known])
     labels = []
@@ -84,7 +87,10 @@ def calibrate(scores: Array, Y: Array, vectors: Vectors) -> Calibration:
     complete = known.all(axis=1)
     if not complete.any() or len(vectors) < 2:
         return calibration
-    joint = joint_probabilities(calibration.log_odds(scores[complete]), vectors)
+    if joint is None:
+        joint = joint_probabilities(calibration.log_odds(scores[complete]), vectors)
+    else:
+        joint = joint[complete]
     best = np.argsort(-joint, axis=1, kind="stable")[:, :CANDIDATES]
     is_true = (vectors[best] == Y[complete][:, None, :]).all(axis=2)
     curve = _fit_curve(np.take_along_axis(joint, best, 1).ravel(), is_true.ravel().astype(float))

@@ -26,8 +26,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pyboomer.arrays import Array, Vectors
-from pyboomer.losses import BUILT_IN, Loss
-from pyboomer.losses.squared import label_wise_squared_error
+from pyboomer.losses import Loss, example_wise_logistic
+from pyboomer.losses.squared import (
+    example_wise_squared_error,
+    example_wise_squared_hinge,
+    label_wise_squared_error,
+)
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.predicting.decoding import (
     class_probabilities,
@@ -39,6 +43,9 @@ from pyboomer.predicting.decoding import (
     decode_by_sign,
     joint_probabilities,
 )
+
+# whose least loss exporters and the page can find themselves; a loss that is new there has to be taught to each
+WELL_KNOWN = (example_wise_logistic, example_wise_squared_error, example_wise_squared_hinge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +67,10 @@ class Decision:
         """How scores become log-odds, before calibration.
 
         "scores" are log-odds as they are; "means" are expectations of labels, -1 and +1, as for the squared losses;
-        "own" is a function of the user's.
+        "vectors" have probabilities, from which those of labels follow; "own" is a function of the user's.
         """
+        if self.loss.known is not None:
+            return "vectors"
         if self.loss.log_odds is Loss.log_odds:
             return "scores"
         return "means" if self.loss.log_odds is label_wise_squared_error.log_odds else "own"
@@ -72,12 +81,17 @@ class Decision:
         return self.odds == "scores" and self.calibration is None
 
     @property
+    def have_sign_of_scores(self) -> bool:
+        """Whether log-odds are above 0 where scores are, if they are none of the user's own."""
+        return self.odds != "vectors" and self.calibration is None
+
+    @property
     def out_of_reach(self) -> tuple[str, ...]:
-        """What nobody can compute who has not got the user's own code: "labels", "probabilities", or nothing."""
+        """What nobody can compute who has not got the code of the loss: "labels", "probabilities", or nothing."""
         if self.rule in ("numbers", "class", "sign"):
             labels = False
         else:
-            labels = self.loss not in BUILT_IN.values() if self.rule == "loss" else self.odds == "own"
+            labels = self.loss not in WELL_KNOWN if self.rule == "loss" else self.odds == "own"
         probabilities = self.odds == "own" and self.rule != "numbers" and not self.is_settled
         return ("labels",) * labels + ("probabilities",) * probabilities
 
@@ -96,13 +110,13 @@ class Decision:
             return decode_by_sign(scores)
         if self.rule == "loss":
             return decode_by_loss(scores, self.vectors, self.loss)
+        if self.rule == "subset":
+            return decode_by_probability(self.terms(scores), self.vectors, self.bias)
+        if self.rule == "f1":
+            return decode_by_f1(self.terms(scores), self.vectors if len(self.vectors) else None, self.joint)
         log_odds = self.log_odds(scores)
         if self.rule == "hamming":
             return decode_by_marginals(log_odds, self.vectors)
-        if self.rule == "subset":
-            return decode_by_probability(log_odds, self.vectors)
-        if self.rule == "f1":
-            return decode_by_f1(log_odds, self.vectors if len(self.vectors) else None, self.joint)
         if self.rule == "rank":
             return decode_by_rank(log_odds, self.count)
         if self.rule == "thresholds":
@@ -114,17 +128,30 @@ class Decision:
         log_odds = self.loss.log_odds(scores)
         return log_odds if self.calibration is None else self.calibration.log_odds(log_odds)
 
-    def joint(self, log_odds: Array, vectors: Vectors) -> Array:
+    @property
+    def bias(self) -> Array | float:
+        """What each known label vector scores besides its labels: nothing, unless the loss is about them."""
+        return 0.0 if self.loss.known is None else self.loss.known.bias
+
+    def terms(self, scores: Array) -> Array:
+        """What each label adds to the scores of the label vectors that have it.
+
+        That is its log-odds, as if labels were independent; or its score, if the loss is about label vectors.
+        """
+        return self.log_odds(scores) if self.loss.known is None else scores
+
+    def joint(self, terms: Array, vectors: Vectors) -> Array:
         """The probability of each of some label vectors, one of which is right."""
-        joint = joint_probabilities(log_odds, vectors)
+        joint = joint_probabilities(terms, vectors, self.bias)
         return joint if self.calibration is None else self.calibration.scale_joint(joint)
 
     def probabilities(self, scores: Array) -> Array:
         """The probability that each label is relevant, shape (N, K); of each class, if there are classes."""
         if self.is_settled:
             return np.ones((len(scores), 1))
-        log_odds = self.log_odds(scores)
-        return np.asarray(expit(log_odds)) if self.classes is None else class_probabilities(log_odds)
+        if self.classes is None:
+            return np.asarray(expit(self.log_odds(scores)))
+        return class_probabilities(self.terms(scores) if self.calibration is None else self.log_odds(scores))
 
 
 def find_decision(
@@ -144,10 +171,10 @@ def find_decision(
     elif decode.startswith("top-"):
         rule, count = "rank", int(decode.removeprefix("top-"))
     elif decode == "loss":
-        rule = "loss" if joint else "sign"
+        rule = ("loss" if loss.known is None else "subset") if joint else "sign"  # the most probable has least loss
     elif decode == "f1" or (decode == "subset" and len(vectors) > 0):
         rule = decode
-    elif decode == "hamming" and joint and calibration is None:
+    elif decode == "hamming" and joint and loss.known is None and calibration is None:
         rule = "hamming"
     else:
         rule = "odds"

@@ -5,6 +5,9 @@ probability of a label vector is that of independent labels, conditioned on the 
 occurs in the training data: P(y) is proportional to prod_k logistic(y_k f_k). This was measured to be much better
 calibrated than exp(-loss), which for the example-wise logistic loss is far too flat.
 
+The joint logistic loss is about the known vectors themselves: it gives each a score, and thus a probability, from which
+those of the labels follow.
+
 From these follow the decodings, each the best answer for a measure if the probabilities are right:
 
 ==============  ===================================================================================================
@@ -38,11 +41,12 @@ BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array: 32 MB
 CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum would lose those of the other labels
 
 
-def find_label_vectors(Y: Vectors, weight: Array) -> Vectors:
-    """The distinct rows of Y, the most frequent (by weight) first, then the one seen first."""
+def find_label_vectors(Y: Vectors, weight: Array) -> tuple[Vectors, Array]:
+    """The distinct rows of Y, the most frequent (by weight) first, then the one seen first; and these weights."""
     first, group = group_equal(pack_bits(Y))
-    frequency = np.bincount(group, weights=weight)
-    return np.ascontiguousarray(Y[first[np.lexsort((first, -frequency))]])
+    frequency: Array = np.bincount(group, weights=weight).astype(np.float64)
+    order = np.lexsort((first, -frequency))
+    return np.ascontiguousarray(Y[first[order]]), frequency[order]
 
 
 def pack_bits(Y: NDArray[Any]) -> NDArray[np.uint64]:
@@ -62,6 +66,32 @@ def group_equal(words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[n
     return order[new], group
 
 
+def add_incomplete(
+    vectors: Vectors, counts: Array, Y: Vectors, known: NDArray[np.bool_], weight: Array
+) -> tuple[Vectors, Array]:
+    """Add a label vector for each incomplete one, of Y, that agrees with none of those known, if there are any.
+
+    Those of which most is known come first. The unknown labels are what they are in the nearest vector: the one that
+    differs in fewest of the known labels, of equals the first.
+    """
+    if len(vectors) == 0:
+        return vectors, counts
+    signs = np.where(known, 2.0 * Y - 1, 0.0)
+    distinct, group = np.unique(signs, axis=0, return_inverse=True)
+    weights = np.bincount(group.ravel(), weights=weight)
+    every, size = np.empty((len(vectors) + len(distinct), vectors.shape[1])), len(vectors)
+    every[:size] = vectors
+    added = []
+    for d in np.argsort((distinct == 0).sum(axis=1), kind="stable"):
+        agreement = every[:size] @ distinct[d]  # less than it could be by the number of labels that differ
+        nearest = int(agreement.argmax())
+        if agreement[nearest] < (distinct[d] > 0).sum():
+            every[size] = np.where(distinct[d] == 0, every[nearest], distinct[d] > 0)
+            added.append(weights[d])
+            size += 1
+    return every[:size].astype(np.uint8), np.append(counts, added)
+
+
 # --- Probabilities ----------------------------------------------------------------------------------------------------
 
 
@@ -77,14 +107,17 @@ def class_probabilities(log_odds: Array) -> Array:
     return probabilities
 
 
-def joint_probabilities(log_odds: Array, vectors: Vectors) -> Array:
+def joint_probabilities(log_odds: Array, vectors: Vectors, bias: Array | float = 0.0) -> Array:
     """P(y) of each known label vector: prod_k logistic(y_k f_k), normalised over the known vectors."""
-    return softmax(_sum_log_odds(log_odds, vectors), axis=1)
+    return softmax(score_vectors(log_odds, vectors, bias), axis=1)
 
 
-def _sum_log_odds(log_odds: Array, vectors: Vectors) -> Array:
-    """log prod_k logistic(y_k f_k): the sum of f_k over the relevant labels, plus what all vectors share."""
-    return np.asarray(np.clip(log_odds, -CERTAIN, CERTAIN) @ vectors.T.astype(np.float64))
+def score_vectors(log_odds: Array, vectors: Vectors, bias: Array | float = 0.0) -> Array:
+    """log prod_k logistic(y_k f_k): the sum of f_k over the relevant labels, plus what all vectors share.
+
+    The `bias` of each vector is added, what it scores besides its labels.
+    """
+    return np.asarray(np.clip(log_odds, -CERTAIN, CERTAIN) @ vectors.T.astype(np.float64) + bias)
 
 
 def marginal_probabilities(log_odds: Array, vectors: Vectors) -> Array:
@@ -139,11 +172,11 @@ def _sum_exponentials(scores: Array, vectors: Vectors) -> Array:
     return sums
 
 
-def decode_by_probability(log_odds: Array, vectors: Vectors) -> Vectors:
+def decode_by_probability(log_odds: Array, vectors: Vectors, bias: Array | float = 0.0) -> Vectors:
     """The most probable known label vector; of equals, the first."""
     result = np.empty(log_odds.shape, dtype=np.uint8)
     for rows in _blocks(len(log_odds), max(vectors.shape)):
-        result[rows] = vectors[_sum_log_odds(log_odds[rows], vectors).argmax(axis=1)]
+        result[rows] = vectors[score_vectors(log_odds[rows], vectors, bias).argmax(axis=1)]
     return result
 
 

@@ -12,15 +12,15 @@ from pyboomer.engine.heads import Penalty, fit_head, make_room
 from pyboomer.engine.promise import Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 from pyboomer.losses import Loss
-from pyboomer.losses.truth import Truth, pad_signs, pad_weight
-from pyboomer.losses.twins import BEGIN, GRADIENT_IS_B, NO_TWIN, TWINS, sum_values
+from pyboomer.losses.truth import pad_signs, pad_weight
+from pyboomer.losses.twins import BEGIN, GRADIENT_IS_B, NO_TWIN, sum_values, tell_truth
 
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
 
 
 def choose_layout(loss: Loss, n_labels: int, single: bool) -> Layout:
     """The layout of the statistics for a loss, and for single- or multi-label heads."""
-    if single or loss.decomposable:
+    if single or loss.shape == "diagonal":
         return Diagonal(n_labels)
     if loss.shape == "dense":
         return Dense(n_labels)
@@ -48,13 +48,13 @@ class Ledger:
             label_weight = None
         self.label_weight = label_weight
         self.signs = pad_signs(task.Y, None if label_weight is None else label_weight > 0)
-        self.has_twin = loss in TWINS
         self.scores = make_zeros((n, pad(k)))
         if loss in BEGIN:
             self.scores[:, :k] = BEGIN[loss](task.Y)
         self.layout = choose_layout(loss, k, single)
         weight = pad_weight(task.Y.shape, label_weight)
-        self.truth = Truth(TWINS.get(loss, NO_TWIN), isinstance(self.layout, Diagonal), self.signs, weight)
+        self.truth = tell_truth(loss, isinstance(self.layout, Diagonal), self.signs, weight)
+        self.has_twin = self.truth.loss != NO_TWIN
         self.statistics = make_zeros((n, count_columns(self.layout)))
         self.everyone = np.arange(n, dtype=np.uint32)
 
@@ -78,7 +78,7 @@ class Ledger:
             statistics[rows, width : width + len(i)] = curvature[0][:, i, j]
         elif self.loss.shape == "dense":
             statistics[rows, width : width + k] = np.diagonal(curvature[0], axis1=1, axis2=2)
-        elif isinstance(layout, Diagonal) and not self.loss.decomposable:
+        elif isinstance(layout, Diagonal) and self.loss.shape == "diagonal-minus-outer":
             statistics[rows, width : width + k] = curvature[0] - curvature[1] ** 2
         else:
             statistics[rows, width : width + k] = curvature[0]

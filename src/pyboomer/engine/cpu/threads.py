@@ -28,6 +28,7 @@ from pyboomer.engine.heads import (
 )
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, add_scores_to_rows, sum_hessians, sum_rows, sum_weights
 from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums, sum_bins, sum_bins_of_pairs
+from pyboomer.losses.joint_twin import make_scratch
 from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import update
 
@@ -82,11 +83,13 @@ class Threads:
 
     def update(self, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
         """`twins.update`, divided by examples."""
+        parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + len(truth.known.factor))))
 
         def work(part: slice) -> None:
-            update(truth, scores, rows[part], statistics, first, last)
+            own = truth if len(parts) == 1 else truth._replace(scratch=make_scratch(truth.known))
+            update(own, scores, rows[part], statistics, first, last)
 
-        self._share(work, divide(len(rows), self._count(len(rows) * scores.shape[1])))
+        self._share(work, parts)
 
     def add_scores(self, scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
         """`statistics.add_scores_to_rows`, divided by examples."""

@@ -7,7 +7,7 @@ kind           prediction
 ``"classes"``  the class of the largest score; of two classes, which have one score, its sign decides
 ``"sign"``     the labels of positive scores (Eq. 18)
 ``"loss"``     the known label vector of least loss (Eq. 19)
-``"sum"``      the most probable known label vector: that of the largest sum of scores
+``"sum"``      the most probable known label vector: that of the largest sum of scores, and of `bias` if there is any
 ``"rank"``     the `count` labels of the largest scores
 ``"cuts"``     the labels whose probabilities are above their `cuts`
 =============  ===================================================================================================
@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyboomer.arrays import Vectors
 from pyboomer.explore.page.packing import pack
-from pyboomer.losses import BUILT_IN
-from pyboomer.predicting.decision import Decision
+from pyboomer.predicting.decision import WELL_KNOWN, Decision
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -62,23 +60,27 @@ def describe_decoding(model: "RuleEstimator") -> dict[str, Any]:
     elif rule == "rank":
         recipe["count"] = decision.count
     recipe["note"] = note
-    return recipe | _pack_vectors(decision.vectors) if rule in ("loss", "subset") else recipe
+    return recipe | _pack_vectors(decision) if rule in ("loss", "subset") else recipe
 
 
 def _find_rule(decision: Decision) -> str:
     """The rule that a page can follow, which takes scores for log-odds; "unknown" if there is none."""
     rule = "sign" if decision.rule == "odds" else decision.rule
     if rule == "loss":
-        able = decision.loss in BUILT_IN.values()
+        able = decision.loss in WELL_KNOWN
     else:
         able = decision.rule in ("numbers", "class", "sign") or decision.plain_odds
+        able |= decision.rule == "subset" and decision.odds == "vectors"
     return rule if able and rule in KINDS else "unknown"
 
 
-def _pack_vectors(vectors: Vectors) -> dict[str, Any]:
-    """The known label vectors as bits, the most frequent ones if they are too many."""
+def _pack_vectors(decision: Decision) -> dict[str, Any]:
+    """The known label vectors as bits, the most frequent ones if they are too many, and their bias if they have any."""
+    vectors = decision.vectors
     most = max(1, MOST_BITS // vectors.shape[1])
     packed: dict[str, Any] = {"vectors": pack(np.packbits(vectors[:most], axis=1)), "count": min(len(vectors), most)}
+    if decision.loss.known is not None:
+        packed["bias"] = pack(decision.loss.known.bias[:most])
     if len(vectors) > most:
         packed["note"] = (
             f"Only the {most:,} most frequent of {len(vectors):,} known label vectors are considered here; "

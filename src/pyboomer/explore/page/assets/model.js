@@ -42,6 +42,7 @@ function readModel(summary) {
   };
   const decoding = { ...summary.decoding };
   if (decoding.vectors) decoding.vectors = unpackBits(decoding, nLabels);
+  if (decoding.bias) decoding.bias = unpack(decoding.bias);
   if (decoding.cuts) decoding.cuts = unpack(decoding.cuts);
   return {
     ...summary,
@@ -129,9 +130,12 @@ function addScores(model, covering, off) {
 
 // 0 and 1 for each label. Of classes exactly one is relevant, unless there is only one score: that of the second class.
 function decode(model, scores) {
-  const { kind, vectors, count, cuts } = model.decoding;
+  const { kind, vectors, bias, count, cuts } = model.decoding;
   if (kind === "loss") return vectors[findLeast(vectors, scores, model.objective)];
-  if (kind === "sum") return vectors[findLargest(vectors.map((y) => scores.reduce((sum, f, k) => sum + f * y[k], 0)))];
+  if (kind === "sum") {
+    const sums = vectors.map((y, v) => scores.reduce((sum, f, k) => sum + f * y[k], 0) + (bias ? bias[v] : 0));
+    return vectors[findLargest(sums)];
+  }
   if (kind === "rank") {
     const best = [...scores.keys()].sort((a, b) => scores[b] - scores[a] || a - b).slice(0, count);
     return Uint8Array.from(scores, (_, k) => (best.includes(k) ? 1 : 0));

@@ -1,0 +1,147 @@
+"""The compiled twin of the joint logistic loss, see `joint`.
+
+Eight examples are looked at together, a number of each in a vector. For V known label vectors that have M ones in all,
+they take K exponentials, M multiplications and M additions: where the ones are is listed twice, by vectors to multiply
+the exponentials of scores, and by labels to add up probabilities. That is about 1 ns for each example and vector.
+Nothing is kept between two updates but the scores.
+
+The code is short for a reason: it is part of all that is compiled, whichever the loss.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array, Rows, Signs
+from pyboomer.compiling.kernel import inner
+from pyboomer.compiling.simd import LANES, exp, gather, larger, load, make_zeros, scatter, splat, store, where_above
+from pyboomer.losses.joint import find_limit, find_nearest, split_rows
+from pyboomer.losses.loss import KnownVectors
+from pyboomer.losses.truth import Known, Ones, Scratch, Truth
+
+FOUR = np.uint64(4)
+
+
+def list_known(known: KnownVectors, signs: Signs) -> Known:
+    """The known label vectors, and which examples have one of them."""
+    n_vectors, n_labels = known.vectors.shape
+    order = np.argsort(known.vectors.sum(axis=1), kind="stable")  # so that a loop is mostly as long as the one before
+    vectors = np.zeros((n_vectors, signs.shape[1]), dtype=np.uint8)
+    vectors[:, :n_labels] = known.vectors[order]
+    settled = np.empty(len(signs), dtype=np.bool_)
+    for rows in split_rows(len(signs), known):
+        own = signs[rows, :n_labels].astype(np.float64)
+        nearest = known.vectors[find_nearest(known, own).argmax(axis=1)]
+        settled[rows] = (own == 2.0 * nearest - 1).all(axis=1)
+    return Known(np.exp(known.bias[order]), find_limit(known), _list_ones(vectors), _list_ones(vectors.T), settled)
+
+
+def _list_ones(table: NDArray[np.uint8]) -> Ones:
+    rows, places = np.nonzero(table)
+    ends = np.cumsum(np.bincount(rows, minlength=len(table)))
+    return Ones(np.append(0, ends).astype(np.uint64), places.astype(np.uint32))
+
+
+def make_scratch(known: Known) -> Scratch:
+    """Room for what one thread computes."""
+    n_vectors, width = len(known.factor), len(known.by_label.offsets) - 1
+    room = (make_zeros((n, LANES)).ravel() for n in (width, n_vectors, n_vectors))
+    return Scratch(np.empty(LANES, dtype=np.uint32), *room)
+
+
+@inner(error_model="numpy")
+def update_joint(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> None:
+    """Update the statistics; all labels of an example change with each of them."""
+    known, scratch = truth.known, truth.scratch
+    some, width, size = scratch.rows, scores.shape[1], statistics.shape[1]
+    zero, one = splat(0.0), splat(1.0)
+    for r in range(0, rows.shape[0], LANES):
+        settled = True
+        for i in range(LANES):
+            some[i] = rows[min(r + i, rows.shape[0] - 1)]  # the last one is done again if there are fewer
+            settled &= known.settled[some[i]]
+        sums, sums_of_own = _weigh_vectors(known, scores, scratch), one
+        if not settled:
+            sums_of_own = _keep_nearest(known, truth.signs, scratch)
+        for k in range(width):
+            p = _add_up(known, k, scratch.vectors) / sums
+            if settled:
+                q = where_above(gather(truth.signs, some, 0, width, k), zero, one, zero)
+            else:
+                q = _add_up(known, k, scratch.own) / sums_of_own
+            scatter(statistics, some, 0, size, k, p - q)
+            scatter(statistics, some, 0, size, width + k, larger(p * (one - p), zero))
+
+
+@inner(error_model="numpy")
+def sum_joint(truth: Truth, scores: Array, weights: Array) -> float:
+    """Sum the loss."""
+    known, scratch = truth.known, truth.scratch
+    n = scores.shape[0]
+    value = 0.0
+    for begin in range(0, n, LANES):
+        for i in range(LANES):
+            scratch.rows[i] = min(begin + i, n - 1)
+        sums = _weigh_vectors(known, scores, scratch)
+        store(scratch.labels, 0, _keep_nearest(known, truth.signs, scratch))
+        store(scratch.own, 0, sums)
+        for i in range(min(LANES, n - begin)):
+            value += weights[begin + i] * (np.log(scratch.own[i]) - np.log(scratch.labels[i]))
+    return value
+
+
+@inner(error_model="numpy")
+def _weigh_vectors(known: Known, scores: Array, scratch: Scratch) -> Any:
+    """The exponentials of the known vectors' scores, of eight examples, in `scratch.vectors`; returns their sums."""
+    labels, offsets, places = scratch.labels, known.by_vector.offsets, known.by_vector.places
+    width, limit = scores.shape[1], splat(known.limit)
+    for k in range(width):
+        f = larger(gather(scores, scratch.rows, 0, width, k), splat(-known.limit))
+        store(labels, k * LANES, exp(where_above(f, limit, limit, f)))
+    sums = splat(0.0)
+    for v in range(known.factor.shape[0]):
+        x = splat(known.factor[v])
+        for i in range(offsets[v], offsets[v + 1]):
+            x = x * load(labels, places[i] * LANES)
+        store(scratch.vectors, v * LANES, x)
+        sums = sums + x
+    return sums
+
+
+@inner(error_model="numpy")
+def _keep_nearest(known: Known, signs: Signs, scratch: Scratch) -> Any:
+    """Copy `scratch.vectors` to `scratch.own`, with 0 for all vectors but those nearest to an example; their sums."""
+    labels, offsets, places = scratch.labels, known.by_vector.offsets, known.by_vector.places
+    width, n_vectors = signs.shape[1], known.factor.shape[0]
+    for k in range(width):
+        store(labels, k * LANES, gather(signs, scratch.rows, 0, width, k))
+    best = splat(-np.inf)
+    for v in range(n_vectors):
+        agreement = splat(0.0)
+        for i in range(offsets[v], offsets[v + 1]):
+            agreement = agreement + load(labels, places[i] * LANES)
+        store(scratch.own, v * LANES, agreement)
+        best = larger(best, agreement)
+    best, sums = best - 0.5, splat(0.0)
+    for v in range(n_vectors):
+        x = where_above(load(scratch.own, v * LANES), best, load(scratch.vectors, v * LANES), splat(0.0))
+        store(scratch.own, v * LANES, x)
+        sums = sums + x
+    return sums
+
+
+@inner(error_model="numpy")
+def _add_up(known: Known, k: int, vectors: Array) -> Any:
+    """Add up what the known vectors have that have label k: four sums, as each addition waits for the one before."""
+    places, begin, end = known.by_label.places, known.by_label.offsets[k], known.by_label.offsets[k + 1]
+    whole = begin + (end - begin) // FOUR * FOUR
+    a, b, c, d = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+    for i in range(begin, whole, FOUR):
+        a = a + load(vectors, places[i] * LANES)
+        b = b + load(vectors, places[i + np.uint64(1)] * LANES)
+        c = c + load(vectors, places[i + np.uint64(2)] * LANES)
+        d = d + load(vectors, places[i + np.uint64(3)] * LANES)
+    for i in range(whole, end):
+        a = a + load(vectors, places[i] * LANES)
+    return (a + b) + (c + d)
