@@ -18,8 +18,8 @@ digits = load_dataset("digits7")
 clf = BoomerClassifier(n_rules=300, learning_rate=0.2, random_state=1).fit(digits.to_frame(), digits.labels_frame())
 
 # %%
-# The strongest dependencies in the heads of the rules: above all the segments a and d, top and bottom of the display,
-# which a 1 and a 4 both lack.
+# The strongest dependencies in the heads of the rules: segment c, the lower right of the display, against e, the lower
+# left, which a 2 has in the place of c; and a with d, top and bottom, which a 1 and a 4 both lack.
 dependence = label_dependence(clf)
 print(dependence.list_pairs().head(6).to_string(index=False, float_format="{:+.2f}".format))
 

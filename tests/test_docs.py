@@ -1,4 +1,4 @@
-"""The code in the documentation runs as printed."""
+"""The code in the documentation runs as printed, and prints what stands below it."""
 
 import re
 import sys
@@ -8,22 +8,26 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["docs/how-to-add-a-loss.md", "docs/everyday-use.md", "docs/editing.md", "docs/looking-at-a-model.md"]
+NAMES = ("how-to-add-a-loss", "joint-loss", "everyday-use", "editing", "looking-at-a-model")
+PAGES = ["README.md", *(f"docs/{name}.md" for name in NAMES)]
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```)?", flags=re.MULTILINE | re.DOTALL)  # and its output
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_code_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_page_runs_from_top_to_bottom(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)  # models are saved
     monkeypatch.setenv("MPLBACKEND", "Agg")  # pictures open no windows
-    text = (ROOT / page).read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    assert len(blocks) >= 5
+    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     namespace: dict[str, Any] = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), namespace)
+    for code, printed in blocks:
+        exec(compile(code, page, "exec"), namespace)
+        assert capsys.readouterr().out.endswith(printed)
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
-    assert "looking" in page or list(tmp_path.glob("*.json"))
+    assert bool(list(tmp_path.glob("*.json"))) == any(".save(" in code for code, _ in blocks)
+    assert namespace
 
 
 def test_pictures_are_where_pages_say() -> None:

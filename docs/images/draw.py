@@ -1,8 +1,12 @@
-"""Draw the pictures of docs/looking-at-a-model.md: `python docs/images/draw.py` (needs the extras `pandas` and `plot`).
+"""Draw the pictures of the documentation: `python docs/images/draw.py`.
 
+It needs the extras `pandas`, `plot` and `test`, Chromium with its driver, and the font Liberation Sans.
 The map of 174 labels needs the data set cal500, by $PYBOOMER_DATA or from OpenML.
 """
 
+import io
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,8 @@ import matplotlib
 matplotlib.use("Agg")
 
 from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.common.by import By
 from sklearn.model_selection import train_test_split
 
 from pyboomer import BoomerClassifier
@@ -23,17 +29,86 @@ from pyboomer.explore.displays import (
     TrainingCurveDisplay,
 )
 from pyboomer.explore.importance import permutation_importance
+from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.text import render_rules
 
 FOLDER = Path(__file__).parent
+NINE = 107  # a 9 whose runner-up is a 5, in docs/looking-at-a-model.md
+MISTAKE, OFF = 108, (119, 164, 207)  # a 9 read as a 5, and rules without which it is read as a 9, in docs/explore.md
+
+NOTEBOOK = """
+body { font: 13px sans-serif }
+table { border-collapse: collapse }
+th, td { padding: 2px 8px }
+tr:nth-child(even) { background: #f5f5f5 }
+"""
 
 
-def save(name: str, display: Any) -> None:
-    """Write a picture of 128 colours, which keeps the file small."""
-    path = FOLDER / f"{name}.png"
-    display.figure_.savefig(path, dpi=80)
-    with Image.open(path) as image:
-        reduced = image.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    reduced.save(path, optimize=True)
+def save(name: str, image: Image.Image) -> None:
+    """Write a picture of 256 colours, which keeps the file small."""
+    reduced = image.convert("RGB").quantize(256, kmeans=1, dither=Image.Dither.NONE)
+    reduced.save(FOLDER / f"{name}.png", optimize=True)
+
+
+def save_display(name: str, display: Any) -> None:
+    """Write what matplotlib draws."""
+    picture = io.BytesIO()
+    display.figure_.savefig(picture, dpi=80)
+    save(name, Image.open(picture))
+
+
+def open_browser() -> webdriver.Chrome:
+    """Start Chromium without a window."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(flag)
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+
+
+def photograph(browser: webdriver.Chrome, width: int, height: int, scheme: str = "light") -> Image.Image:
+    """Take a picture of what the browser shows."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.execute_async_script("scrollTo(0, 0); setTimeout(arguments[0], 300)")
+    return Image.open(io.BytesIO(browser.get_screenshot_as_png()))
+
+
+def photograph_rules(browser: webdriver.Chrome, rules: RuleEnsemble, folder: Path) -> None:
+    """Write a picture of rules as a notebook shows them."""
+    page = folder / "rules.html"
+    page.write_text(f"<!DOCTYPE html><style>{NOTEBOOK}</style>{render_rules(rules, max_rules=8)}", encoding="utf-8")
+    browser.get(page.as_uri())
+    save("rules", photograph(browser, 1080, 232))
+
+
+def photograph_page(browser: webdriver.Chrome, page: Path) -> None:
+    """Write the pictures of docs/explore.md."""
+
+    def show(address: str, width: int, height: int, scheme: str = "light") -> Image.Image:
+        browser.execute_script("location.hash = arguments[0]", address)
+        return photograph(browser, width, height, scheme)
+
+    browser.get(page.as_uri())
+    save("explore-overview", show("overview", 1280, 1180))
+    save("explore-rules", show("rules", 1280, 800, "dark"))
+    save("explore-label", show("label/1", 1280, 900))
+    feature = load_dataset("digits7").feature_names.index("pixel_2_4")
+    save("explore-feature", show(f"feature/{feature}", 1280, 800, "dark"))
+
+    show(f"example/{MISTAKE}", 1280, 900)
+    browser.find_element(By.CSS_SELECTOR, "#panel-example button.score[data-label='1']").click()
+    for rule in OFF:
+        browser.find_element(By.CSS_SELECTOR, f".waterfall input[data-rule='{rule}']").click()
+    save("explore-example", photograph(browser, 1280, 900))
+
+    views = [(f"example/{MISTAKE}", "light"), ("label/4", "dark"), ("rules", "light"), ("overview", "dark")]
+    phone = Image.new("RGB", (4 * 360 + 3 * 24, 740), "#888888")
+    for n, (address, scheme) in enumerate(views):
+        phone.paste(show(address, 360, 740, scheme), (n * 384, 0))
+    save("explore-phone", phone)
 
 
 def main() -> None:
@@ -42,14 +117,19 @@ def main() -> None:
     X, X_test, Y, Y_test = train_test_split(digits.to_frame(), digits.labels_frame(), random_state=1)
     clf = BoomerClassifier(n_rules=1000, max_conditions=3, random_state=1).fit(X, Y)
     importance = permutation_importance(clf, X_test, Y_test, random_state=1)
-    save("importance", FeatureImportanceDisplay.from_importance(importance, top=12))
-    save("feature-label-map", FeatureLabelDisplay.from_estimator(clf, top_features=15))
-    save("label-dependence", LabelDependenceDisplay.from_estimator(clf))
-    save("training-curve", TrainingCurveDisplay.from_estimator(clf, X, Y, X_test, Y_test))
-    save("explanation", ExplanationDisplay.from_estimator(clf, X_test, example=16, label="b", top=8))
+    save_display("importance", FeatureImportanceDisplay.from_importance(importance, top=12))
+    save_display("feature-label-map", FeatureLabelDisplay.from_estimator(clf, top_features=15))
+    save_display("label-dependence", LabelDependenceDisplay.from_estimator(clf))
+    save_display("training-curve", TrainingCurveDisplay.from_estimator(clf, X, Y, X_test, Y_test))
+    save_display("explanation", ExplanationDisplay.from_estimator(clf, X_test, example=NINE, label="b", top=8))
     songs = load_dataset("cal500")
     many = BoomerClassifier(n_rules=500, max_conditions=4, random_state=1).fit(songs.to_frame(), songs.labels_frame())
-    save("label-dependence-174", LabelDependenceDisplay.from_estimator(many, top=24))
+    save_display("label-dependence-174", LabelDependenceDisplay.from_estimator(many, top=24))
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+        photograph_rules(browser, clf.rules_, Path(folder))
+        page = Path(folder) / "digits.html"
+        clf.to_html(page, X=X_test, y=Y_test, title="Seven segments of a handwritten digit")
+        photograph_page(browser, page)
 
 
 if __name__ == "__main__":

@@ -528,7 +528,7 @@ ROWS = (
         "auto",
         {"auto": {}, "none": {}, "equal-width": {"bin_ratio": 0.04, "min_bins": 1, "max_bins": 0}},
         "ignored",
-        'Candidates are compared by a bound, which costs less; `search="exact"` is the paper to the letter.',
+        'Candidates are compared by a bound, which costs less; `search="exact"` compares them as the paper does.',
         _ignore,
     ),
     Row(
