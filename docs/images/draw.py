@@ -46,7 +46,7 @@ def main() -> None:
     save("feature-label-map", FeatureLabelDisplay.from_estimator(clf, top_features=15))
     save("label-dependence", LabelDependenceDisplay.from_estimator(clf))
     save("training-curve", TrainingCurveDisplay.from_estimator(clf, X, Y, X_test, Y_test))
-    save("explanation", ExplanationDisplay.from_estimator(clf, X_test, example=10, label="b", top=8))
+    save("explanation", ExplanationDisplay.from_estimator(clf, X_test, example=16, label="b", top=8))
     songs = load_dataset("cal500")
     many = BoomerClassifier(n_rules=500, max_conditions=4, random_state=1).fit(songs.to_frame(), songs.labels_frame())
     save("label-dependence-174", LabelDependenceDisplay.from_estimator(many, top=24))

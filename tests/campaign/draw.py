@@ -180,6 +180,8 @@ def draw_parameters(rng: np.random.Generator, kind: str, n_features: int, n_labe
             drawn["search"] = "bound" if "max_bins" in drawn else "exact"
         if kind == "labels":
             sometimes(0.3, "decode", "hamming", "subset", "f1", "top-1", "top-3", 0.3, [0.5] * n_labels)
+            sometimes(0.15, "class_weight", {1: 3.0}, {0: 0.5, 1: 2}, "balanced")
+        sometimes(0.3, "default_rule", "newton")
         sometimes(0.15, "known_vectors", False)
         sometimes(0.07, "calibration", "isotonic")
     if rng.random() < 0.1:

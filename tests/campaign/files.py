@@ -288,7 +288,8 @@ def command(*arguments: str) -> str:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(arguments)
-    lines = [line for line in err.getvalue().splitlines() if not line.startswith("boomer: warning: ")]
+    notes = ("boomer: warning: ", "pyboomer compiles ")
+    lines = [line for line in err.getvalue().splitlines() if not line.startswith(notes)]
     if code == 0:
         require(not lines, f"it worked, and complained: {lines}")
         return ""

@@ -21,6 +21,7 @@ from pyboomer.metrics import evaluate
 from pyboomer.predicting.calibration import calibrate
 from pyboomer.predicting.decoding import decode_by_f1, decode_by_loss, decode_by_marginals, decode_by_probability
 from pyboomer.rules.parsing import parse_rule
+from pyboomer.rules.storage import PER_CONDITION, PER_RULE, PER_SCORE
 
 FACTOR = 8
 MOST = 20.0  # times as long; 64, if it grew by the square
@@ -72,10 +73,7 @@ def grow_model(n_rules: int) -> Path:
         for name in ("condition_offsets", "head_offsets"):
             ends = rules[name]
             rules[name] = [0, *(t * ends[-1] + end for t in range(times) for end in ends[1:])]
-        for name in (
-            *("condition_features", "condition_operators", "condition_values", "condition_digits"),
-            *("head_labels", "head_scores", "coverage", "gain"),
-        ):
+        for name in (*PER_CONDITION, *PER_SCORE, *PER_RULE):
             rules[name] = rules[name] * times
         path.write_text(json.dumps(content))
     return path
@@ -114,7 +112,7 @@ def train_from_csv(n: int) -> Act:
 def fit(n: int, **options: Any) -> Act:
     X = RNG.normal(size=(n, 5))
     Y = (X[:, :3] > 0).astype(int)
-    return lambda: BoomerClassifier(n_rules=3, random_state=0, **options).fit(X, Y)
+    return lambda: BoomerClassifier(n_rules=3, random_state=0, max_bins=None, **options).fit(X, Y)
 
 
 def name_all(pattern: str, n: int, between: str = ",") -> str:

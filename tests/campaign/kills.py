@@ -91,7 +91,11 @@ def run_case(case: int, rng: np.random.Generator, tally: Tally) -> None:  # noqa
         kill_during(act, sent, 0.0, after_opening=rng.exponential(choose(rng, 1e-4, 1e-3)))
     require(target.exists(), "the file is gone")
     check_content(name, target, sent)
-    others = [path.name for path in Path("out").iterdir() if path != target]
+    others = [path for path in Path("out").iterdir() if path != target]
+    if name == "train" and (kept := target.with_stem("model-interrupted")) in others:
+        require(target.read_bytes() == OLD[name], "rules learned so far are kept twice")
+        check_content(name, kept, sent)
+        others.remove(kept)
     # Python itself dies of TERM at once; the commands see to it that they do not
     abrupt = sent is signal.SIGKILL or (sent is signal.SIGTERM and name == "save")
     require(abrupt or not others, f"{len(others)} files are left behind, such as {others[:1]}")

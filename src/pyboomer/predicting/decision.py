@@ -26,8 +26,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pyboomer.arrays import Array, Vectors
-from pyboomer.losses import BUILT_IN, Loss
-from pyboomer.losses.squared import label_wise_squared_error
+from pyboomer.losses import Loss, example_wise_logistic
+from pyboomer.losses.squared import (
+    example_wise_squared_error,
+    example_wise_squared_hinge,
+    label_wise_squared_error,
+)
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.predicting.decoding import (
     class_probabilities,
@@ -39,6 +43,9 @@ from pyboomer.predicting.decoding import (
     decode_by_sign,
     joint_probabilities,
 )
+
+# whose least loss exporters and the page can find themselves; a loss that is new there has to be taught to each
+WELL_KNOWN = (example_wise_logistic, example_wise_squared_error, example_wise_squared_hinge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +87,11 @@ class Decision:
 
     @property
     def out_of_reach(self) -> tuple[str, ...]:
-        """What nobody can compute who has not got the user's own code: "labels", "probabilities", or nothing."""
+        """What nobody can compute who has not got the code of the loss: "labels", "probabilities", or nothing."""
         if self.rule in ("numbers", "class", "sign"):
             labels = False
         else:
-            labels = self.loss not in BUILT_IN.values() if self.rule == "loss" else self.odds == "own"
+            labels = self.loss not in WELL_KNOWN if self.rule == "loss" else self.odds == "own"
         probabilities = self.odds == "own" and self.rule != "numbers" and not self.is_settled
         return ("labels",) * labels + ("probabilities",) * probabilities
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyboomer.explore.page.packing import pack
-from pyboomer.losses import BUILT_IN
-from pyboomer.predicting.decision import Decision
+from pyboomer.predicting.decision import WELL_KNOWN, Decision
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
@@ -68,7 +67,7 @@ def _find_rule(decision: Decision) -> str:
     """The rule that a page can follow, which takes scores for log-odds; "unknown" if there is none."""
     rule = "sign" if decision.rule == "odds" else decision.rule
     if rule == "loss":
-        able = decision.loss in BUILT_IN.values()
+        able = decision.loss in WELL_KNOWN
     else:
         able = decision.rule in ("numbers", "class", "sign") or decision.plain_odds
         able |= decision.rule == "subset" and decision.odds == "vectors"
