@@ -247,6 +247,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @given(problems(), st.fixed_dictionaries(OPTIONS))
 @settings(max_examples=150)
 def test_any_valid_labels_and_features_are_learned_and_predicted(

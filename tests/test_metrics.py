@@ -41,7 +41,7 @@ def labels_and_weights(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 @pytest.mark.parametrize("zero_division", [0, 1])
 @pytest.mark.parametrize("name", RATIOS)
-@settings(deadline=None)  # the oracle takes its time on a busy machine
+@settings(deadline=None, max_examples=25)  # the oracle takes its time
 @given(data=labels_and_weights())
 def test_ratios_agree_with_scikit_learn(
     name: str, zero_division: int, data: tuple[np.ndarray, np.ndarray, np.ndarray]

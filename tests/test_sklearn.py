@@ -315,6 +315,7 @@ def _fit_in_process(seed: int) -> Any:
     return classifier(random_state=seed).fit(X, Y).rules_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [m for m in multiprocessing.get_all_start_methods() if m != "fork"])
 def test_several_processes_fit_at_once(method: str) -> None:
     with multiprocessing.get_context(method).Pool(2) as pool:

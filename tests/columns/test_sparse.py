@@ -103,7 +103,7 @@ def test_sparse_columns_are_sorted_as_numpy_sorts_them(n: int, seed: int) -> Non
 # --- Learning ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", ["exact", "bound"])
+@pytest.mark.parametrize("search", [pytest.param("exact", marks=pytest.mark.slow), "bound"])
 @pytest.mark.parametrize(
     "values",
     [(1.0, 2.0, 5.0), (-2.0, -0.5, 1.0, 3.0), (-1.0, -2.0), (np.nan, 1.0, -1.0)],

@@ -148,7 +148,7 @@ def test_a_label_that_is_unknown_on_one_side_of_a_threshold_has_no_gain_there(
 @pytest.mark.parametrize(
     "loss", [dense_logistic, outer_logistic, softmax_loss, squared_error], ids=lambda loss: loss.name
 )
-@pytest.mark.parametrize("kind", ["mixed", "sparse"])
+@pytest.mark.parametrize("kind", ["mixed", pytest.param("sparse", marks=pytest.mark.slow)])
 def test_the_engine_follows_the_reference_with_a_users_loss(
     check_oracle: Learn, kind: str, loss: Loss, head: str
 ) -> None:

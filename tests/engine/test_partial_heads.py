@@ -66,7 +66,7 @@ def test_partial_heads_are_those_of_the_reference(check_oracle: Check, loss: Los
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-@pytest.mark.parametrize("head", ["multi", "single", 3, 0.2])
+@pytest.mark.parametrize("head", ["multi", pytest.param("single", marks=pytest.mark.slow), 3, 0.2])
 def test_l1_regularised_heads_are_those_of_the_reference(check_oracle: Check, loss: Loss, head: Any) -> None:
     check_oracle(X, Y, nominal=[5], loss=loss, head=head, l1=0.7, l2=0.5, n_drawn_features=3, n_rules=12)
 

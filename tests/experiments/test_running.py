@@ -91,6 +91,7 @@ def test_a_run_killed_at_any_moment_goes_on_with_nothing_lost_or_repeated(tmp_pa
     assert not list(store.folder.rglob("*.lock"))
 
 
+@pytest.mark.slow
 def test_two_runs_share_the_work_and_never_do_the_same(tmp_path: Path) -> None:
     n_tasks = 10
     runs = [start_run(tmp_path, n_tasks, 0.2) for _ in range(2)]
