@@ -199,14 +199,16 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         loss = find_loss(self.loss)
         if loss.prepare is None:
             return loss
-        if self._form.classes is None and not self.known_vectors:
+        if self._form.classes is not None:  # all classes are known, and alike: each has a score of its own
+            n_labels = len(self._form.names)
+            vectors = np.eye(n_labels, dtype=np.uint8) if n_labels > 1 else np.array([[0], [1]], dtype=np.uint8)
+            return loss.prepare(vectors, np.ones(len(vectors)))
+        if not self.known_vectors:
             raise ValueError(
                 f"loss {loss.name!r} is about the known label vectors, so known_vectors must be True: over all label "
                 'vectors, it would be loss="label-wise-logistic"'
             )
-        # classes need no bias: each has a score of its own
-        counts = self.label_vector_counts_ if self._form.classes is None else np.ones(len(self.label_vectors_))
-        return loss.prepare(self.label_vectors_, counts)
+        return loss.prepare(self.label_vectors_, self.label_vector_counts_)
 
     def _learn_form(self, form: LabelForm, examples: Examples, go_on: bool = False) -> None:
         complete = examples.are_complete()
@@ -263,8 +265,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             Y = judged.Y.astype(np.float64)
             if judged.label_weight is not None:
                 Y[judged.label_weight == 0] = np.nan
-            loss, vectors = self._find_loss(), self.label_vectors_
-            joint = None if loss.known is None else joint_probabilities(scores, vectors, loss.known.bias)
+            loss, vectors, bias = self._find_loss(), self.label_vectors_, self._find_decision().bias
+            joint = None if loss.known is None else joint_probabilities(scores, vectors, bias)
             self.calibration_ = calibrate(loss.log_odds(scores), Y, vectors, joint)
 
     def _score_unseen(self, schema: Schema, examples: Examples, seed: int, interrupt: DeferredInterrupt) -> Array:

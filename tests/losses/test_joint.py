@@ -341,6 +341,12 @@ def test_classes_are_learned_as_by_multinomial_regression() -> None:
     np.testing.assert_allclose(P, softmax(model.decision_function(X), axis=1))
     np.testing.assert_array_equal(model.predict(X), model.classes_[P.argmax(axis=1)])
     assert model.score(X, y) > 0.9
+    seen = classifier().fit(X, y, sample_weight=(y != "c").astype(float))
+    assert set(seen.predict(X)) == {"a", "b"}
+    assert (seen.predict_proba(X)[:, 2] < 0.2).all()
+    assert seen.predict_joint(X).shape == (len(X), 2)
+    calibrated = classifier(calibration="isotonic").fit(X, y, sample_weight=(y != "c").astype(float))
+    np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
     two = classifier().fit(X, y == "a")
     label_wise = classifier(loss="label-wise-logistic").fit(X, y == "a")
     np.testing.assert_allclose(two.predict_proba(X), label_wise.predict_proba(X), rtol=1e-6)
@@ -378,6 +384,15 @@ def test_a_vector_is_completed_from_the_nearest_one() -> None:
     more, more_counts = add_incomplete(vectors, counts, rows, known, np.array([1.0, 4.0, 0.5, 7.0]))
     assert more.tolist() == [[0, 0, 0, 0], [1, 1, 0, 1], [1, 1, 1, 1]]  # all but the second and third agree with one
     assert more_counts.tolist() == [3.0, 2.0, 4.5]
+
+
+def test_held_out_examples_may_be_incomplete() -> None:
+    held_out = np.where(np.random.default_rng(5).random((40, 4)) < 0.3, np.nan, Y[:40])
+    model = classifier().fit(X[40:], Y[40:], eval_set=(X[:40], held_out))
+    some = ~np.isnan(held_out).all(axis=1)
+    signs = np.nan_to_num(2 * held_out - 1)[some]
+    expected = -model._find_loss().value(signs, model.decision_function(X[:40][some])).mean()
+    assert model.validation_curve_[-1].score == pytest.approx(expected)
 
 
 def test_without_a_complete_example_it_is_the_label_wise_loss() -> None:

@@ -130,8 +130,11 @@ class Decision:
 
     @property
     def bias(self) -> Array | float:
-        """What each known label vector scores besides its labels: nothing, unless the loss is about them."""
-        return 0.0 if self.loss.known is None else self.loss.known.bias
+        """What each known label vector scores besides its labels: nothing, unless the loss is about them.
+
+        Classes are all alike.
+        """
+        return 0.0 if self.loss.known is None or self.classes is not None else self.loss.known.bias
 
     def terms(self, scores: Array) -> Array:
         """What each label adds to the scores of the label vectors that have it.
