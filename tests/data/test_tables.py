@@ -456,6 +456,12 @@ def test_an_array_of_dates_is_refused(dtype: str) -> None:
         BoomerClassifier(n_rules=3).fit(table, np.eye(6, 2))
 
 
+def test_an_integer_that_is_no_float_is_refused() -> None:
+    table = np.array([[10**400, 1], [2, 3]], dtype=object)
+    with pytest.raises(ValueError, match="too large for a floating-point number"):
+        BoomerClassifier(n_rules=3).fit(table, np.eye(2))
+
+
 # --- Names ------------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pyboomer.datasets import Dataset, list_datasets, load_dataset, load_meka, load_mulan, make_synthetic
+from pyboomer.datasets import Dataset, list_datasets, load_dataset, load_meka, load_mulan, load_table, make_synthetic
 from pyboomer.datasets.arff import ArffError
 from pyboomer.datasets.dataset import category_codes
 from pyboomer.datasets.mulan import read_label_names
@@ -441,3 +441,12 @@ def test_synthetic_data_equals_the_published_files_bit_for_bit(kind: str) -> Non
     np.testing.assert_array_equal(made.X, published.X)
     np.testing.assert_array_equal(made.Y, published.Y)
     assert made.label_names == published.label_names
+
+
+def test_a_parquet_file_with_damaged_metadata_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_parquet(path: Path) -> pd.DataFrame:
+        raise KeyError("pandas_type")  # as the reader does, which looks for it in the metadata
+
+    monkeypatch.setattr(pd, "read_parquet", read_parquet)
+    with pytest.raises(ValueError, match=r"table\.parquet is damaged \(KeyError"):
+        load_table(tmp_path / "table.parquet")

@@ -159,6 +159,8 @@ def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
         if "could not convert string to float" in str(error):
             raise ValueError(f"X holds text, which only a DataFrame can have as categories: {error}") from None
         raise
+    except OverflowError:  # an integer of Python's may be of any size
+        raise ValueError("X holds an integer that is too large for a floating-point number") from None
     if sp.issparse(matrix):
         matrix = (sp.csc_array if reset else sp.csr_array)(matrix)
         if not (matrix.has_canonical_format and matrix.data.all()):

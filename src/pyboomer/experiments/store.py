@@ -26,7 +26,7 @@ from pyboomer.files import write_file
 # what NumPy, zipfile and zlib raise when a file is not what it should be
 FAULTS = (
     *(ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(zipfile.BadZipFile, zlib.error, struct.error, OSError),
 )
 
 
