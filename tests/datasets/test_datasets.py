@@ -444,7 +444,7 @@ def test_synthetic_data_equals_the_published_files_bit_for_bit(kind: str) -> Non
 
 
 def test_a_parquet_file_with_damaged_metadata_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_parquet(path: Path) -> pd.DataFrame:
+    def read_parquet(path: Path) -> pd.DataFrame:  # noqa: ARG001
         raise KeyError("pandas_type")  # as the reader does, which looks for it in the metadata
 
     monkeypatch.setattr(pd, "read_parquet", read_parquet)
