@@ -1,5 +1,6 @@
 """Files: they are written whole or not at all, into what is there, and never over what is read."""
 
+import errno
 import io
 import os
 import re
@@ -150,6 +151,26 @@ def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="loop"):
         write_file(tmp_path / "loop", "")
     assert [file.name for file in tmp_path.iterdir()] == ["loop"]
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        write_file("", "")
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Failing(monkeypatch, 1, OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(OSError, match=r"No space left on device: '.*file'"):
+        write_file(tmp_path / "file", "after")
+
+
+def test_a_file_that_is_a_mount_is_written_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace(*_: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")  # as the system answers if it is one
+
+    path = tmp_path / "file"
+    path.write_text("what was there before")
+    monkeypatch.setattr(files.os, "replace", replace)
+    write_file(path, "after")
+    assert path.read_text() == "after"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -172,7 +193,13 @@ def test_what_is_read_is_not_written(tmp_path: Path) -> None:
     data.write_text("a,b")
     link.symlink_to(data)
     os.link(data, twin)
-    for output in (data, link, twin):
+    descriptor = os.open(data, os.O_WRONLY)
+    through_proc = [Path(f"/proc/self/root{data}")] if Path("/proc/self/root").exists() else []
+    for output in (data, link, twin, Path(f"/dev/fd/{descriptor}"), *through_proc):
         with pytest.raises(ValueError, match=f"cannot write {output}: it is read by the same command"):
             check_output(output, [tmp_path / "absent", data])
+    os.close(descriptor)
     check_output(tmp_path / "new.csv", [data])
+    for path in through_proc:  # another name of a file, not one that is open
+        write_file(path, "c,d")
+        assert data.read_text() == "c,d"

@@ -16,6 +16,7 @@ from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelForm, Labels, read_labels
 from pyboomer.data.stratification import group_examples, hold_out
+from pyboomer.data.tables import Table
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.interrupt import DeferredInterrupt
@@ -186,6 +187,14 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _weigh(self, examples: Examples, form: LabelForm) -> Examples:
         return examples if self.class_weight is None else weigh_classes(examples, self.class_weight, form)
 
+    def _split(
+        self, examples: Examples, eval_set: Any, form: Any, table: Table, seed: int
+    ) -> tuple[Examples, Examples | None]:
+        examples, held_out = super()._split(examples, eval_set, form, table, seed)
+        if self.calibration is not None and held_out is None and len(examples.Y) < FOLDS:
+            raise ValueError(f"calibration needs at least {FOLDS} examples, got {len(examples.Y)}")
+        return examples, held_out
+
     def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return hold_out(Y, self.validation_fraction, seed)
 
@@ -257,8 +266,6 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     ) -> None:
         if self.calibration is None or interrupt.pending:
             return
-        if held_out is None and len(examples.Y) < FOLDS:
-            raise ValueError(f"calibration needs at least {FOLDS} examples, got {len(examples.Y)}")
         scores = self._score_unseen(schema, examples, seed, interrupt) if held_out is None else self._score(held_out)
         if not interrupt.pending:
             judged = examples if held_out is None else held_out

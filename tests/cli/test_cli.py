@@ -349,6 +349,14 @@ def test_predictions_are_written_with_ids_in_the_format_of_the_ending(run: Run, 
     assert content["predictions"] == predicted.tolist()
 
 
+def test_ids_keep_all_their_digits(run: Run, frame: pd.DataFrame) -> None:
+    BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], frame[["is_fast"]]).save("model.json")
+    ids = [123456789.0, None, 0.123456789, *range(57)]
+    frame.assign(song=ids).to_parquet("new.parquet")  # with a gap among them, numbers are floats
+    lines = run("predict", "model.json", "new.parquet", "--id", "song").out.splitlines()
+    assert [line.split(",")[0] for line in lines[1:5]] == ["123456789", "", "0.123456789", "0"]
+
+
 def test_no_cell_of_a_table_is_a_formula(run: Run, frame: pd.DataFrame) -> None:
     labels = ["=cmd|' /C calc'!A0", "@loud"]
     frame = frame.set_axis(["tempo", labels[0], "style", labels[1]], axis=1).assign(song="+1", phone="+SUM(A1)")
@@ -611,7 +619,8 @@ def test_an_interrupted_training_saves_the_rules_learned_beside_what_is_there(
             signal.raise_signal(getattr(signal, number))
 
     monkeypatch.setattr(ExampleEngine, "learn", learn_some)
-    for place, kept in ("model.json", ""), ("model-interrupted.json", "; model.json is as it was"):
+    others = ("model-interrupted.json", "model-interrupted-2.json", "model-interrupted-3.json")
+    for place, kept in ("model.json", ""), *((other, "; model.json is as it was") for other in others):
         outcome = run("train", "digits7", "-o", "model.json", "--n-rules", "100")
         model = load_model(place)
         assert 3 < len(model.rules_) < 100

@@ -56,6 +56,16 @@ def empty_first_row(matrix: Any) -> Any:
     return matrix
 
 
+def flatten_blocks(matrix: Any) -> Any:
+    matrix.data = matrix.data[:, 0]
+    return matrix
+
+
+def empty_blocks(matrix: Any) -> Any:
+    matrix.data = matrix.data[:, :, :0]
+    return matrix
+
+
 COMPRESSED = {
     "an index beyond the end": (change("indices", 2, 2**30), "(row|column) indices go from 0 to 1073741824"),
     "a negative index": (change("indices", 2, -3), "(row|column) indices go from -3 to"),
@@ -76,6 +86,10 @@ DAMAGES = {
     "lil: a column beyond the end": ("lil", move_first_row, "1073741824"),
     "dok: a column beyond the end": ("dok", add_entry, "1073741824"),
     "lil: too few values": ("lil", empty_first_row, "more values than indices"),
+    "dia: too few offsets": ("dia", shorten("offsets"), "diagonals, but"),
+    "dia: too few values": ("dia", shorten("data"), "diagonals, but"),
+    "bsr: no blocks": ("bsr", flatten_blocks, "its blocks have the shape"),
+    "bsr: empty blocks": ("bsr", empty_blocks, "its blocks have the shape"),
 }
 
 

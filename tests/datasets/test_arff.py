@@ -251,3 +251,11 @@ def test_long_rows_of_quotes_are_refused_at_once(tmp_path: Path, row: str, frame
     with pytest.raises(ArffError, match=r"file\.arff, line 6: "):
         read_arff(path)
     assert time.process_time() - start < 3  # in quadratic time, a minute
+
+
+def test_a_long_row_that_is_nearly_a_number_is_refused_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path, HEADER + "1" * 100_000 + "e,1")
+    start = time.process_time()
+    with pytest.raises(ArffError, match=r"file\.arff, line 6: "):
+        read_arff(path)
+    assert time.process_time() - start < 3

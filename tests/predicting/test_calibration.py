@@ -134,6 +134,11 @@ def test_damaged_curves_are_refused(damage: Any, tmp_path: Path) -> None:
 def test_too_few_examples_cannot_be_calibrated() -> None:
     with pytest.raises(ValueError, match="calibration needs at least 5 examples, got 4"):
         classifier(n_rules=3).fit(X[:4], Y[:4])
+    model = classifier(n_rules=3).fit(X, Y)
+    rules = model.rules_
+    with pytest.raises(ValueError, match="calibration needs at least 5 examples, got 4"):
+        model.fit(X[:4], Y[:4])
+    assert model.rules_ is rules  # the model there was
 
 
 def test_a_curve_is_level_beyond_its_ends() -> None:

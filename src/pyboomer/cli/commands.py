@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,9 @@ def _spare_old(output: str) -> str:
     path = Path(output)
     if not path.is_file() or path.stat().st_size == 0:
         return output
-    return str(path.with_name(f"{path.stem}-interrupted{path.suffix}"))
+    numbers = chain([""], map("-{}".format, count(2)))
+    places = (path.with_name(f"{path.stem}-interrupted{number}{path.suffix}") for number in numbers)
+    return next(str(place) for place in places if not place.exists())
 
 
 @boomer.command()

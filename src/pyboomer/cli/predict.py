@@ -99,8 +99,8 @@ def predict(
     elif ending == ".parquet":
         return write_file(output or "", _pack_parquet(table | dict(zip(names, values.T, strict=True))))
     else:
-        columns = table | dict(zip(names, values.T.tolist(), strict=True))
-        text = _write_csv(columns, sep or ("\t" if ending == ".tsv" else ","))
+        predicted = (list(map(_shorten, column)) for column in values.T.tolist())
+        text = _write_csv(table | dict(zip(names, predicted, strict=True)), sep or ("\t" if ending == ".tsv" else ","))
     if output is None:
         # a file or a program gets the names as they are; a terminal would obey what is in them
         sys.stdout.write("\n".join(map(show_line, text.split("\n"))) if sys.stdout.isatty() else text)
@@ -156,11 +156,16 @@ def _write_csv(columns: dict[str, list[Any]], sep: str) -> str:
     return buffer.getvalue()
 
 
+def _shorten(value: Any) -> Any:
+    """Six digits of a number that is predicted; those of an id are all of use."""
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
 def _write_cell(value: Any) -> Any:
-    """A cell that is read as what it is: numbers with six digits, and no text that would be run as a formula."""
+    """A cell that is read as what it is: no text that would be run as a formula."""
     from pyboomer.datasets.dataset import NUMBER
 
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return repr(value).removesuffix(".0")
     is_formula = isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value)
     return f"'{value}" if is_formula else value

@@ -16,6 +16,12 @@ def check_sparse(name: str, matrix: Any) -> Any:
         raise ValueError(f"{name} must be 2-D if it is sparse, got {matrix.ndim} dimensions")
     if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
         raise ValueError(f"{name} is a damaged sparse matrix: some rows have more values than indices, or fewer")
+    if matrix.format == "dia" and len(matrix.offsets) != len(matrix.data):
+        raise ValueError(
+            f"{name} is a damaged sparse matrix: it has {len(matrix.data)} diagonals, but {len(matrix.offsets)} offsets"
+        )
+    if matrix.format == "bsr" and (matrix.data.ndim != 3 or 0 in matrix.blocksize):
+        raise ValueError(f"{name} is a damaged sparse matrix: its blocks have the shape {matrix.data.shape[1:]}")
     if matrix.format not in ("csr", "csc", "bsr"):
         try:
             matrix = matrix.tocoo()

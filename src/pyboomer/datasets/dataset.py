@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: An ndarray or a csr_matrix; no annotation says in one word what the two share.
 Matrix: TypeAlias = Any
 
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 
 
 def is_sparse_matrix(X: Matrix) -> bool:
