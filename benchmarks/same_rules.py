@@ -164,6 +164,8 @@ def learn(data: tuple[Any, np.ndarray, dict[str, Any]], parameters: dict[str, An
         estimator = BoomerRegressor
     if parameters["loss"] is None:
         del parameters["loss"]
+    if "default_rule" in estimator().get_params():
+        parameters["default_rule"] = "newton"  # the only one that early versions know
     if extras.get("unknown"):
         Y = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
     if extras.get("classes"):
