@@ -4,8 +4,6 @@ Eight examples are looked at together, a number of each in a vector. For V known
 they take K exponentials, M multiplications and M additions: where the ones are is listed twice, by vectors to multiply
 the exponentials of scores, and by labels to add up probabilities. That is about 1 ns for each example and vector.
 Nothing is kept between two updates but the scores.
-
-The code is short for a reason: it is part of all that is compiled, whichever the loss.
 """
 
 from typing import Any
@@ -18,7 +16,7 @@ from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import LANES, exp, gather, larger, load, make_zeros, scatter, splat, store, where_above
 from pyboomer.losses.joint import find_limit, find_nearest, split_rows
 from pyboomer.losses.loss import KnownVectors
-from pyboomer.losses.truth import Known, Ones, Scratch, Truth
+from pyboomer.losses.truth import JointTruth, Known, Ones, Scratch
 
 FOUR = np.uint64(4)
 
@@ -51,7 +49,7 @@ def make_scratch(known: Known) -> Scratch:
 
 
 @inner(error_model="numpy")
-def update_joint(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> None:
+def update_joint(truth: JointTruth, scores: Array, rows: Rows, statistics: Array) -> None:
     """Update the statistics; all labels of an example change with each of them."""
     known, scratch = truth.known, truth.scratch
     some, width, size = scratch.rows, scores.shape[1], statistics.shape[1]
@@ -75,7 +73,7 @@ def update_joint(truth: Truth, scores: Array, rows: Rows, statistics: Array) -> 
 
 
 @inner(error_model="numpy")
-def sum_joint(truth: Truth, scores: Array, weights: Array) -> float:
+def sum_joint(truth: JointTruth, scores: Array, weights: Array) -> float:
     """Sum the loss."""
     known, scratch = truth.known, truth.scratch
     n = scores.shape[0]

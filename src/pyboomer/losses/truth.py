@@ -42,11 +42,6 @@ class Scratch(NamedTuple):
     own: Array  # of the vectors that may be an example's own
 
 
-NO_ONES = Ones(np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32))
-NOTHING_KNOWN = Known(np.empty(0), 0.0, NO_ONES, NO_ONES, np.empty(0, dtype=np.bool_))
-NO_SCRATCH = Scratch(np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0), np.empty(0))
-
-
 class Truth(NamedTuple):
     """What a loss knows of the examples."""
 
@@ -54,8 +49,16 @@ class Truth(NamedTuple):
     diagonal: bool  # whether only the diagonal of the Hessian is wanted
     signs: Signs  # (N, width): -1 and +1, 0 for an unknown label; of targets, 1 for the known ones
     weight: Array  # (N, width), or (0, width) where all that is known has weight 1
-    known: Known = NOTHING_KNOWN
-    scratch: Scratch = NO_SCRATCH  # of one thread
+
+
+class JointTruth(NamedTuple):
+    """What a loss knows that is about known label vectors; the first three as in `Truth`."""
+
+    diagonal: bool
+    signs: Signs
+    weight: Array
+    known: Known
+    scratch: Scratch  # of one thread
 
 
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:

@@ -1,6 +1,7 @@
 """The twins there are: which built-in losses are compiled.
 
-Which one it is, is a number and not a kind: else the loop over rules would have to be compiled anew for each loss.
+Which one it is, is a number and not a kind: else the loop over rules would have to be compiled anew for each loss. The
+joint logistic loss is a kind of its own: it knows more, and nobody else has to compile it.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.kinds import by_kind
 from pyboomer.losses.joint import Preparation, refuse_weights
 from pyboomer.losses.joint_twin import list_known, make_scratch, sum_joint, update_joint
 from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
@@ -23,9 +25,9 @@ from pyboomer.losses.logistic_twin import (
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.squared import squared_error
 from pyboomer.losses.squared_twin import negate_targets, sum_squares, update_squared
-from pyboomer.losses.truth import Truth
+from pyboomer.losses.truth import JointTruth, Truth
 
-LABEL_WISE, EXAMPLE_WISE, JOINT, SQUARED, NO_TWIN = range(5)
+LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN = range(4)
 TWINS: dict[Loss, int] = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
 GRADIENT_IS_B = frozenset({example_wise_logistic})  # H = diag(a) - g g^T: b needs no section of its own
 QUADRATIC = frozenset({squared_error})  # its second derivative is the same everywhere
@@ -33,7 +35,7 @@ QUADRATIC = frozenset({squared_error})  # its second derivative is the same ever
 BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: negate_targets}
 
 
-def tell_truth(loss: Loss, diagonal: bool, signs: Signs, weight: Array) -> Truth:
+def tell_truth(loss: Loss, diagonal: bool, signs: Signs, weight: Array) -> Truth | JointTruth:
     """What compiled code is told, if the loss has a twin."""
     if not isinstance(loss.prepare, Preparation):
         return Truth(TWINS.get(loss, NO_TWIN), diagonal, signs, weight)
@@ -41,35 +43,49 @@ def tell_truth(loss: Loss, diagonal: bool, signs: Signs, weight: Array) -> Truth
         return Truth(LABEL_WISE, diagonal, signs, weight)
     refuse_weights(weight)
     known = list_known(loss.known, signs)
-    return Truth(JOINT, diagonal, signs, weight, known, make_scratch(known))
+    return JointTruth(diagonal, signs, weight, known, make_scratch(known))
 
 
-@kernel
-def update(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+@by_kind
+def update(truth: Any, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
     """Compute the statistics of some examples anew (Alg. 1, lines 1 and 4).
 
     Labels `first` to `last` - 1 are the ones whose scores have changed. Those of a loss without a twin are left as they
     are: they are computed between two rules.
     """
+
+
+@update.of(Truth, compile=kernel)
+def _update(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
     if truth.loss == LABEL_WISE:
         update_label_wise(truth, scores, rows, statistics, first, last)
     elif truth.loss == EXAMPLE_WISE:
         update_example_wise(truth, scores, rows, statistics)
-    elif truth.loss == JOINT:
-        update_joint(truth, scores, rows, statistics)
     elif truth.loss == SQUARED:
         update_squared(truth, scores, rows, statistics, first, last)
 
 
-@kernel
-def sum_values(truth: Truth, scores: Array, weights: Array) -> float:
+@update.of(JointTruth, compile=kernel)
+def _update_joint(truth: JointTruth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+    update_joint(truth, scores, rows, statistics)
+
+
+@by_kind
+def sum_values(truth: Any, scores: Array, weights: Array) -> float:
     """The weighted sum of the loss over all examples; labels have no weights of their own."""
+
+
+@sum_values.of(Truth, compile=kernel)
+def _sum_values(truth: Truth, scores: Array, weights: Array) -> float:
     if truth.loss == LABEL_WISE:
         return sum_label_wise(truth, scores, weights)
     if truth.loss == EXAMPLE_WISE:
         return sum_example_wise(truth, scores, weights)
-    if truth.loss == JOINT:
-        return sum_joint(truth, scores, weights)
     if truth.loss == SQUARED:
         return sum_squares(truth, scores, weights)
     return np.nan
+
+
+@sum_values.of(JointTruth, compile=kernel)
+def _sum_joint(truth: JointTruth, scores: Array, weights: Array) -> float:
+    return sum_joint(truth, scores, weights)

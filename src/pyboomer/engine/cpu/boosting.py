@@ -29,14 +29,14 @@ from pyboomer.engine.statistics import (
     take_labels,
 )
 from pyboomer.engine.sweeping import Sample
-from pyboomer.losses.truth import Truth
+from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
 
 
 class Examples(NamedTuple):
     """The training examples as compiled code sees them."""
 
-    truth: Truth
+    truth: Truth | JointTruth
     scores: Array
     statistics: Array
     weight: Array

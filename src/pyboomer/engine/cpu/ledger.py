@@ -12,7 +12,7 @@ from pyboomer.engine.heads import Penalty, fit_head, make_room
 from pyboomer.engine.promise import Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 from pyboomer.losses import Loss
-from pyboomer.losses.truth import pad_signs, pad_weight
+from pyboomer.losses.truth import JointTruth, pad_signs, pad_weight
 from pyboomer.losses.twins import BEGIN, GRADIENT_IS_B, NO_TWIN, sum_values, tell_truth
 
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
@@ -54,7 +54,7 @@ class Ledger:
         self.layout = choose_layout(loss, k, single)
         weight = pad_weight(task.Y.shape, label_weight)
         self.truth = tell_truth(loss, isinstance(self.layout, Diagonal), self.signs, weight)
-        self.has_twin = self.truth.loss != NO_TWIN
+        self.has_twin = isinstance(self.truth, JointTruth) or self.truth.loss != NO_TWIN
         self.statistics = make_zeros((n, count_columns(self.layout)))
         self.everyone = np.arange(n, dtype=np.uint32)
 

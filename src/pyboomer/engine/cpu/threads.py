@@ -29,7 +29,7 @@ from pyboomer.engine.heads import (
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, add_scores_to_rows, sum_hessians, sum_rows, sum_weights
 from pyboomer.engine.sweeping import BinSums, Sample, make_bin_sums, sum_bins, sum_bins_of_pairs
 from pyboomer.losses.joint_twin import make_scratch
-from pyboomer.losses.truth import Truth
+from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
 
 WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
@@ -81,12 +81,17 @@ class Threads:
         columns = [slice(0, width)] if of_pairs else divide(width, n_halves, LANES)
         self._share(work, list(product(divide(len(features), n_parts // n_halves), columns)))
 
-    def update(self, truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+    def update(
+        self, truth: Truth | JointTruth, scores: Array, rows: Rows, statistics: Array, first: int, last: int
+    ) -> None:
         """`twins.update`, divided by examples."""
-        parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + len(truth.known.factor))))
+        n_vectors = len(truth.known.factor) if isinstance(truth, JointTruth) else 0
+        parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + n_vectors)))
 
         def work(part: slice) -> None:
-            own = truth if len(parts) == 1 else truth._replace(scratch=make_scratch(truth.known))
+            own = truth
+            if isinstance(truth, JointTruth) and len(parts) > 1:
+                own = truth._replace(scratch=make_scratch(truth.known))
             update(own, scores, rows[part], statistics, first, last)
 
         self._share(work, parts)
