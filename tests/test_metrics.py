@@ -255,6 +255,7 @@ def test_a_label_of_one_kind_has_no_area() -> None:
     [
         ([[0.5]], r"scores has shape \(1, 1\), but Y_true has shape \(1, 2\)"),
         ([[0.5, np.nan]], "scores must be finite, got nan in row 0, column 1"),
+        (np.ma.array([[0.5, 0.2]], mask=[[False, True]]), "scores must be finite, got nan in row 0, column 1"),
     ],
 )
 def test_bad_scores_are_refused(scores: Any, message: str) -> None:

@@ -501,7 +501,7 @@ def _check(Y_true: Any, Y_pred: Any, sample_weight: Any) -> Checked:
 def _check_ranking(Y_true: Any, scores: Any, sample_weight: Any) -> Checked:
     """Return true labels as booleans, False where unknown; the scores; which labels are known; weights of examples."""
     true, known = _read_labels("Y_true", Y_true)
-    values = np.asarray(scores, dtype=np.float64)
+    values = np.ma.asarray(scores, dtype=np.float64).filled(np.nan)
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
         raise ValueError(f"scores must be finite, got {values[tuple(wrong[0])]} in {_describe_place(wrong[0])}")

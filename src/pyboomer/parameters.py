@@ -75,7 +75,9 @@ def _is_decode(value: Any) -> bool:
 
 def _is_class_weight(value: Any) -> bool:
     if isinstance(value, list | tuple):
-        return len(value) > 0 and all(isinstance(each, Mapping) and _is_class_weight(each) for each in value)
+        return len(value) > 0 and all(
+            isinstance(each, Mapping) and (not each or _is_class_weight(each)) for each in value
+        )
     if isinstance(value, Mapping):
         return len(value) > 0 and all(_is_real(weight) and weight > 0 for weight in value.values())
     return value is None or _one_of("balanced")(value)

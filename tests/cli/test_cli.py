@@ -117,6 +117,8 @@ def test_version_is_that_of_the_package(run: Run) -> None:
 
 def test_values_are_read_as_the_plainest_thing_they_can_be() -> None:
     assert [parse_value(text) for text in ("7", "0.5", "none", "log2", "True")] == [7, 0.5, None, "log2", True]
+    assert [parse_value(text) for text in ("[0.2, 0.5]", "{1: 5}", '{"1": 5}')] == [[0.2, 0.5], {1: 5}, {"1": 5}]
+    assert [parse_value(text) for text in ("{1: ", "[exit()]", "{[]: 1}")] == ["{1: ", "[exit()]", "{[]: 1}"]
 
 
 @pytest.mark.parametrize(
@@ -355,6 +357,44 @@ def test_ids_keep_all_their_digits(run: Run, frame: pd.DataFrame) -> None:
     frame.assign(song=ids).to_parquet("new.parquet")  # with a gap among them, numbers are floats
     lines = run("predict", "model.json", "new.parquet", "--id", "song").out.splitlines()
     assert [line.split(",")[0] for line in lines[1:5]] == ["123456789", "", "0.123456789", "0"]
+
+
+def test_ids_are_copied_even_if_they_are_features(run: Run, frame: pd.DataFrame) -> None:
+    frame["song"] = [f"{n:03d}" for n in range(60)]
+    frame["number"] = 1234567.0 + np.arange(60)
+    frame["time"] = 0.1 + np.arange(60)
+    frame["rank"] = pd.array([2**60 + 1, None] * 30, dtype="Int64")
+    columns = ["song", "number", "time", "rank"]
+    frame.drop(columns="rank").to_csv("new.csv", index=False)
+    assert run("train", "new.csv", "--labels", "is_*", "-o", "model.json", "--n-rules", "5", "--quiet").code == 0
+    lines = run("predict", "model.json", "new.csv", "--id", "song,number,time").out.splitlines()
+    assert [line.rsplit(",", 2)[0] for line in lines[1:3]] == ["000,1234567.0,0.1", "001,1234568.0,1.1"]
+
+    BoomerClassifier(n_rules=5).fit(frame[["tempo"]], frame[["is_fast", "is_loud"]]).save("model.json")
+    frame.to_parquet("new.parquet")
+    lines = run("predict", "model.json", "new.parquet", "--id", ",".join(columns)).out.splitlines()
+    assert [line.rsplit(",", 2)[0] for line in lines[1:3]] == [f"000,1234567,0.1,{2**60 + 1}", "001,1234568,1.1,"]
+    assert run("predict", "model.json", "new.parquet", "--id", ",".join(columns), "-o", "out.parquet").code == 0
+    pd.testing.assert_frame_equal(pd.read_parquet("out.parquet")[columns], frame[columns])
+
+
+def test_rows_longer_than_the_header_are_refused(run: Run, frame: pd.DataFrame) -> None:
+    text = frame.to_csv(index=False)
+    Path("new.csv").write_text(text.replace("\n", ",\n").replace(",\n", "\n", 1))  # a comma ends each row
+    code, _, err = run("train", "new.csv", "--labels", "is_*", "-o", "model.json")
+    assert code == 2
+    assert err.startswith("boomer: error: new.csv: rows have more cells than the header has names")
+
+
+def test_a_damaged_compressed_table_is_named(run: Run, frame: pd.DataFrame) -> None:
+    frame.to_csv("whole.csv.gz", index=False)
+    data = Path("whole.csv.gz").read_bytes()
+    damages = {"plain": b"tempo,style\n", "short": data[:-20], "flipped": data[:20] + b"\xff\xff" + data[22:]}
+    for name, content in damages.items():
+        Path(f"{name}.csv.gz").write_bytes(content)
+        code, out, err = run("train", f"{name}.csv.gz", "--labels", "is_*", "-o", "model.json")
+        assert (code, out) == (2, "")
+        assert err.startswith(f"boomer: error: {name}.csv.gz: ")
 
 
 def test_no_cell_of_a_table_is_a_formula(run: Run, frame: pd.DataFrame) -> None:

@@ -22,7 +22,7 @@ def fit(y: Any, weight: Any = None, **options: Any) -> BoomerClassifier:
 @pytest.mark.parametrize("loss", ["example-wise-logistic", "label-wise-logistic"])
 def test_they_multiply_the_weights_of_labels(loss: str) -> None:
     weight = np.where(Y == 1, [5.0, 1.0, 1.0], [1.0, 1.0, 0.5])
-    model = fit(Y, loss=loss, class_weight=[{1: 5}, {1: 1.0}, {0: 0.5, 1: 1}])
+    model = fit(Y, loss=loss, class_weight=[{1: 5}, {}, {0: 0.5, 1: 1}])
     assert model.rules_ == fit(Y, weight, loss=loss).rules_
     both = fit(Y, np.full(Y.shape, 2.0), loss=loss, class_weight={0: 3.0})
     assert both.rules_ == fit(Y, np.where(Y == 1, 2.0, 6.0), loss=loss).rules_

@@ -501,10 +501,12 @@ def test_names_of_a_pipeline_are_asked_for_when_they_are_there() -> None:
         (X, list("abc"), "feature_names has 3 names, but X has 4 features"),
         (X, list("abca"), "feature_names must be distinct, got 'a' twice"),
         (X, ["a", "b", "c", 4], "feature_names must be text, got 4"),
+        (X, "abcd", "feature_names must be a list of names, or a function that returns one, got 'abcd'"),
+        (X, lambda: None, "feature_names must be a list of names, or a function that returns one, got None"),
         (FRAME, list("abce"), "feature_names has 'e' where the feature is called 'd' already"),
     ],
 )
-def test_names_that_do_not_fit_are_refused(table: Any, names: list[Any], message: str) -> None:
+def test_names_that_do_not_fit_are_refused(table: Any, names: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BoomerClassifier(n_rules=2).fit(table, Y, feature_names=names)
 

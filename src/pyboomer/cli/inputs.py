@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ class Input:
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...]
     nominal: tuple[int, ...] = ()
+    copied: Mapping[str, Any] = field(default_factory=dict)  # columns that go with the predictions, by their names
 
     def __str__(self) -> str:
         from pyboomer.cli.reports import format_count, format_names
@@ -103,21 +104,29 @@ def _declare_nominal(examples: Input, patterns: Sequence[str] | None) -> Input:
 def read_features(data: str, model: BoomerClassifier, *, sep: str | None = None, ids: Sequence[str] = ()) -> Input:
     """Read all columns of DATA as candidates for the features of a model; labels may be among them, or absent.
 
-    Columns that are `ids` are taken as they are written.
+    Columns that are `ids` are copied as they are written, features of the model among them.
     """
     import numpy as np
 
-    from pyboomer.datasets.tables import is_table_file, list_columns, load_table
+    from pyboomer.datasets.tables import copy_columns, is_table_file, load_table
 
-    text, known = _list_text(model), model.rules_.feature_names
+    text = _list_text(model)
     if is_table_file(data):
-        kept = match_names(ids, list_columns(data, sep=sep), f"{data}: --id", "column") if ids else []
-        frame = load_table(data, sep=sep, text=text, verbatim=[name for name in kept if name not in known])
-        return Input(Path(data).name, frame, np.empty((len(frame), 0)), tuple(map(str, frame.columns)), ())
+        frame = load_table(data, sep=sep, text=text)
+        columns = tuple(map(str, frame.columns))
+        copied = copy_columns(frame, match_names(ids, columns, f"{data}: --id", "column"), data, sep=sep)
+        return Input(Path(data).name, frame, np.empty((len(frame), 0)), columns, (), copied=dict(copied.items()))
     if sep:
         raise click.UsageError(f"{data}: --sep goes with a CSV file")
-    if not data.lower().endswith(".arff"):
-        return _wrap_dataset(read_dataset(data, None), text)
+    dataset = _read_attributes(data) if data.lower().endswith(".arff") else read_dataset(data, None)
+    examples = _wrap_dataset(dataset, text)
+    names = match_names(ids, examples.feature_names, f"{data}: --id", "column")
+    return replace(examples, copied={name: _take_column(examples, name) for name in names})
+
+
+def _read_attributes(data: str) -> Dataset:
+    """All attributes of an ARFF file, as features."""
+    import numpy as np
 
     from pyboomer.datasets.arff import read_arff
     from pyboomer.datasets.dataset import Dataset, write_codes
@@ -127,7 +136,14 @@ def read_features(data: str, model: BoomerClassifier, *, sep: str | None = None,
     categories = {j: a.categories for j, a in enumerate(table.attributes) if a.categories is not None}
     write_codes(table.cells, categories)
     no_labels = np.empty((table.cells.shape[0], 0), dtype=np.int8)
-    return _wrap_dataset(Dataset(table.cells, no_labels, names, (), tuple(categories), categories, table.file), text)
+    return Dataset(table.cells, no_labels, names, (), tuple(categories), categories, table.file)
+
+
+def _take_column(examples: Input, name: str) -> Any:
+    if hasattr(examples.X, "iloc"):
+        return examples.X[name]
+    column = examples.X[:, [examples.feature_names.index(name)]]
+    return (column.toarray() if hasattr(column, "toarray") else column).ravel()
 
 
 def list_files(data: str, xml: str | None = None) -> list[Path]:

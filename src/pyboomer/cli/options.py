@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ class TableValue(click.ParamType):
 
 
 def parse_value(text: str) -> Any:
-    """Read `none`, `true`, `false` and numbers as such; all else stays text."""
+    """Read `none`, `true`, `false`, numbers, lists and dicts as such; all else stays text."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for kind in (int, float):
@@ -53,6 +54,11 @@ def parse_value(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
+    if text.lstrip().startswith(("[", "{")):
+        try:
+            return literal_eval(text.strip())
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return text
     return text
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pyboomer.cli.group import boomer, json_option, sep_option
-from pyboomer.cli.inputs import Input, list_files, match_names, pick_features, read_features
+from pyboomer.cli.inputs import list_files, pick_features, read_features
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 from pyboomer.files import check_output, write_file
 from pyboomer.rules.text import show_line
@@ -92,15 +92,17 @@ def predict(
         if kind is None and values.dtype.kind in "bf":
             values = values.astype(np.int8)
     content = {"kind": "numbers" if is_regressor else kind or "labels", "labels": names}
-    table = _take_columns(examples, ids, names)
+    if same := [name for name in examples.copied if name in names]:
+        raise click.UsageError(f"{examples.name}: --id {same[0]!r} is the name of a prediction as well")
+    columns = dict(zip(names, values.T, strict=True))
+    if ending == ".parquet":
+        return write_file(output or "", _pack_parquet({**examples.copied, **columns}))
+    table = {name: _list_cells(column) for name, column in examples.copied.items()}
     if ending == ".json":
         listed = {"ids": table} if table else {}
         text = json.dumps({**content, **listed, "predictions": values.tolist()}, default=str) + "\n"
-    elif ending == ".parquet":
-        return write_file(output or "", _pack_parquet(table | dict(zip(names, values.T, strict=True))))
     else:
-        predicted = (list(map(_shorten, column)) for column in values.T.tolist())
-        text = _write_csv(table | dict(zip(names, predicted, strict=True)), sep or ("\t" if ending == ".tsv" else ","))
+        text = _write_csv(table, columns, sep or ("\t" if ending == ".tsv" else ","))
     if output is None:
         # a file or a program gets the names as they are; a terminal would obey what is in them
         sys.stdout.write("\n".join(map(show_line, text.split("\n"))) if sys.stdout.isatty() else text)
@@ -118,21 +120,15 @@ def _find_ending(output: str | None, as_json: bool) -> str:
     return ".json" if as_json else ending
 
 
-def _take_columns(examples: Input, patterns: Sequence[str], labels: Sequence[str]) -> dict[str, list[Any]]:
-    """The columns to be kept, by their names."""
+def _list_cells(column: Any) -> list[Any]:
+    """The values of a column, None for those that are missing; whole numbers are written as such."""
     from pyboomer.arrays import is_missing
 
-    names = match_names(patterns, examples.feature_names, f"{examples.name}: --id", "column")
-    if same := [name for name in names if name in labels]:
-        raise click.UsageError(f"{examples.name}: --id {same[0]!r} is the name of a prediction as well")
-    taken = {}
-    for name in names:
-        j = examples.feature_names.index(name)
-        column = examples.X.iloc[:, j] if hasattr(examples.X, "iloc") else examples.X[:, [j]]
-        values = column.toarray().ravel() if hasattr(column, "toarray") else column
-        listed = values.ravel().tolist() if hasattr(values, "ravel") else values.tolist()
-        taken[name] = [None if is_missing(value) else value for value in listed]
-    return taken
+    def read(value: Any) -> Any:
+        is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+        return None if is_missing(value) else int(value) if is_whole else value
+
+    return list(map(read, column.tolist()))
 
 
 def _pack_parquet(columns: dict[str, Any]) -> bytes:
@@ -145,27 +141,27 @@ def _pack_parquet(columns: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _write_csv(columns: dict[str, list[Any]], sep: str) -> str:
+def _write_csv(copied: dict[str, list[Any]], predicted: dict[str, Any], sep: str) -> str:
     import csv
     import io
 
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter=sep, lineterminator="\n")
-    writer.writerow(map(_write_cell, columns))
-    writer.writerows(map(_write_cell, row) for row in zip(*columns.values(), strict=True))
+    writer.writerow(map(_defuse, [*copied, *predicted]))
+    ids = [map(_defuse, column) for column in copied.values()]
+    predictions = [map(_round, column.tolist()) for column in predicted.values()]
+    writer.writerows(zip(*ids, *predictions, strict=True))
     return buffer.getvalue()
 
 
-def _shorten(value: Any) -> Any:
-    """Six digits of a number that is predicted; those of an id are all of use."""
-    return f"{value:.6g}" if isinstance(value, float) else value
+def _round(value: Any) -> Any:
+    """What was predicted: numbers with six digits."""
+    return f"{value:.6g}" if isinstance(value, float) else _defuse(value)
 
 
-def _write_cell(value: Any) -> Any:
-    """A cell that is read as what it is: no text that would be run as a formula."""
+def _defuse(value: Any) -> Any:
+    """A cell that is read as what it is, and is not run as a formula."""
     from pyboomer.datasets.dataset import NUMBER
 
-    if isinstance(value, float):
-        return repr(value).removesuffix(".0")
     is_formula = isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value)
     return f"'{value}" if is_formula else value

@@ -13,7 +13,7 @@ Nominal features become category codes. Those of a dense table do so here, at on
 the zeros it does not store must keep meaning zero, and is encoded where it is sorted or made dense.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from sys import float_info
@@ -87,7 +87,10 @@ def _number_names(n: int) -> tuple[str, ...]:
 
 def _read_feature_names(feature_names: Any, n_features: int) -> tuple[str, ...]:
     """The names that features were given, or those that a function gives them."""
-    names = list(feature_names() if callable(feature_names) else feature_names)
+    given = feature_names() if callable(feature_names) else feature_names
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"feature_names must be a list of names, or a function that returns one, got {given!r:.50}")
+    names = list(given)
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} names, but X has {n_features} features")
     for name in names:

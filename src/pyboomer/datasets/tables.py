@@ -6,7 +6,9 @@ a file gives the same model wherever it is read.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
+from gzip import BadGzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +31,7 @@ def is_table_file(path: str | Path) -> bool:
     return find_kind(path) in SEPARATORS or Path(path).suffix.lower() == ".parquet"
 
 
-def load_table(
-    path: str | Path, *, sep: str | None = None, text: Sequence[str] = (), verbatim: Sequence[str] = ()
-) -> pd.DataFrame:
+def load_table(path: str | Path, *, sep: str | None = None, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table; a file that ends in .gz is decompressed.
 
     Parameters
@@ -42,8 +42,6 @@ def load_table(
         What stands between two columns; by default a comma, or a tab in a .tsv file.
     text : sequence of str
         Columns that hold text, even where it looks like numbers.
-    verbatim : sequence of str
-        Columns of a CSV file to be taken as they are written, even where that usually is a missing value.
 
     Returns
     -------
@@ -52,15 +50,11 @@ def load_table(
     """
     try:
         if find_kind(path) in SEPARATORS:
-            frame = _read_csv(path, sep, dtype=dict.fromkeys(text, str), low_memory=False)
-            if verbatim:
-                as_written = _read_csv(path, sep, usecols=list(verbatim), dtype=str, keep_default_na=False)
-                frame[list(verbatim)] = as_written[list(verbatim)]
-            return frame
+            return _read_csv(path, sep, dtype=dict.fromkeys(text, str), low_memory=False)
         if sep:
             raise ValueError("a Parquet file has no separators")
         frame = import_pandas("a Parquet file").read_parquet(path)
-    except (ValueError, UnicodeError) as error:
+    except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: {error}") from None
     except (LookupError, TypeError, AttributeError) as error:  # of metadata that readers take for granted
         raise ValueError(f"{path} is damaged ({error!r})") from None
@@ -68,12 +62,18 @@ def load_table(
     return frame.astype({name: "str" for name in text if name in frame and frame[name].dtype.kind in "iuf"})
 
 
-def list_columns(path: str | Path, *, sep: str | None = None) -> list[str]:
-    """Return the names of the columns of a table."""
-    if find_kind(path) in SEPARATORS:
-        return list(map(str, _read_csv(path, sep, nrows=0).columns))
-    return list(load_table(path, sep=sep).columns)
+def copy_columns(
+    frame: pd.DataFrame, names: Sequence[str], path: str | Path, *, sep: str | None = None
+) -> pd.DataFrame:
+    """Return columns of a table as they are written in its file, even where that usually is a missing value."""
+    if find_kind(path) not in SEPARATORS or not names:
+        return frame[list(names)]
+    return _read_csv(path, sep, usecols=list(names), dtype=str, keep_default_na=False)[list(names)]
 
 
 def _read_csv(path: str | Path, sep: str | None, **options: Any) -> pd.DataFrame:
-    return import_pandas("a CSV file").read_csv(path, sep=sep or SEPARATORS[find_kind(path)], **options)
+    pandas = import_pandas("a CSV file")
+    frame = pandas.read_csv(path, sep=sep or SEPARATORS[find_kind(path)], **options)
+    if not isinstance(frame.index, pandas.RangeIndex):  # pandas took the first cells for names of rows
+        raise ValueError("rows have more cells than the header has names, so which belongs to which is not certain")
+    return frame
