@@ -349,6 +349,16 @@ def test_predictions_are_written_with_ids_in_the_format_of_the_ending(run: Run, 
     assert content["predictions"] == predicted.tolist()
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-20], lambda data: data[:30] + b"xx" + data[32:], lambda _: b"x"]
+)
+def test_a_damaged_gzip_file_is_named(run: Run, frame: pd.DataFrame, damage: Callable[[bytes], bytes]) -> None:
+    Path("new.csv.gz").write_bytes(damage(gzip.compress(frame.to_csv().encode())))
+    outcome = run("train", "new.csv.gz", "--labels", "is_*", "-o", "model.json")
+    assert outcome.code == 2
+    assert outcome.err.startswith("boomer: error: new.csv.gz: a damaged gzip file: ")
+
+
 def test_ids_keep_all_their_digits(run: Run, frame: pd.DataFrame) -> None:
     BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], frame[["is_fast"]]).save("model.json")
     ids = [123456789.0, None, 0.123456789, *range(57)]

@@ -6,7 +6,9 @@ a file gives the same model wherever it is read.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
+from gzip import BadGzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +71,15 @@ def load_table(
 def list_columns(path: str | Path, *, sep: str | None = None) -> list[str]:
     """Return the names of the columns of a table."""
     if find_kind(path) in SEPARATORS:
-        return list(map(str, _read_csv(path, sep, nrows=0).columns))
+        try:
+            return list(map(str, _read_csv(path, sep, nrows=0).columns))
+        except (ValueError, UnicodeError) as error:
+            raise ValueError(f"{path}: {error}") from None
     return list(load_table(path, sep=sep).columns)
 
 
 def _read_csv(path: str | Path, sep: str | None, **options: Any) -> pd.DataFrame:
-    return import_pandas("a CSV file").read_csv(path, sep=sep or SEPARATORS[find_kind(path)], **options)
+    try:
+        return import_pandas("a CSV file").read_csv(path, sep=sep or SEPARATORS[find_kind(path)], **options)
+    except (EOFError, BadGzipFile, zlib.error) as error:
+        raise ValueError(f"a damaged gzip file: {error}") from None
