@@ -264,17 +264,21 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _finish(
         self, schema: Schema, examples: Examples, held_out: Examples | None, seed: int, interrupt: DeferredInterrupt
     ) -> None:
-        if self.calibration is None or interrupt.pending:
+        if self.calibration is None:
             return
         scores = self._score_unseen(schema, examples, seed, interrupt) if held_out is None else self._score(held_out)
-        if not interrupt.pending:
-            judged = examples if held_out is None else held_out
-            Y = judged.Y.astype(np.float64)
-            if judged.label_weight is not None:
-                Y[judged.label_weight == 0] = np.nan
-            loss, vectors, bias = self._find_loss(), self.label_vectors_, self._find_decision().bias
-            joint = None if loss.known is None else joint_probabilities(scores, vectors, bias)
-            self.calibration_ = calibrate(loss.log_odds(scores), Y, vectors, joint)
+        if interrupt.pending:
+            warnings.warn(
+                "interrupted before the calibration: probabilities are not calibrated", UserWarning, stacklevel=5
+            )
+            return
+        judged = examples if held_out is None else held_out
+        Y = judged.Y.astype(np.float64)
+        if judged.label_weight is not None:
+            Y[judged.label_weight == 0] = np.nan
+        loss, vectors, bias = self._find_loss(), self.label_vectors_, self._find_decision().bias
+        joint = None if loss.known is None else joint_probabilities(scores, vectors, bias)
+        self.calibration_ = calibrate(loss.log_odds(scores), Y, vectors, joint)
 
     def _score_unseen(self, schema: Schema, examples: Examples, seed: int, interrupt: DeferredInterrupt) -> Array:
         """The score of each example by rules that were learned from others (cross-fitting)."""
@@ -282,6 +286,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         names, settings = self.rules_.label_names, replace(self._make_settings(seed), n_rules=len(self.rules_))
         fold = np.random.default_rng(seed).permutation(len(scores)) % FOLDS
         for i in range(FOLDS):
+            if interrupt.pending:
+                break
             others, own = np.flatnonzero(fold != i), np.flatnonzero(fold == i)
             lesson = self._make_lesson(examples.take(others), schema, names)
             rules = train(lesson, settings, Watch(interrupt)).rules

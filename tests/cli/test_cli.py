@@ -351,6 +351,16 @@ def test_predictions_are_written_with_ids_in_the_format_of_the_ending(run: Run, 
     assert content["predictions"] == predicted.tolist()
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-20], lambda data: data[:30] + b"xx" + data[32:], lambda _: b"x"]
+)
+def test_a_damaged_gzip_file_is_named(run: Run, frame: pd.DataFrame, damage: Callable[[bytes], bytes]) -> None:
+    Path("new.csv.gz").write_bytes(damage(gzip.compress(frame.to_csv().encode())))
+    outcome = run("train", "new.csv.gz", "--labels", "is_*", "-o", "model.json")
+    assert outcome.code == 2
+    assert outcome.err.startswith("boomer: error: new.csv.gz: a damaged gzip file: ")
+
+
 def test_ids_keep_all_their_digits(run: Run, frame: pd.DataFrame) -> None:
     BoomerClassifier(n_rules=10, random_state=1).fit(frame[["tempo", "style"]], frame[["is_fast"]]).save("model.json")
     ids = [123456789.0, None, 0.123456789, *range(57)]
@@ -376,6 +386,19 @@ def test_ids_are_copied_even_if_they_are_features(run: Run, frame: pd.DataFrame)
     assert [line.rsplit(",", 2)[0] for line in lines[1:3]] == [f"000,1234567,0.1,{2**60 + 1}", "001,1234568,1.1,"]
     assert run("predict", "model.json", "new.parquet", "--id", ",".join(columns), "-o", "out.parquet").code == 0
     pd.testing.assert_frame_equal(pd.read_parquet("out.parquet")[columns], frame[columns])
+
+
+def test_columns_of_the_same_name_are_refused(run: Run) -> None:
+    Path("new.csv").write_text("a,hit,hit\n1,0,0\n2,1,1\n3,1,1\n")
+    code, _, err = run("train", "new.csv", "--labels", "hit", "-o", "model.json")
+    assert (code, err) == (2, "boomer: error: new.csv: two columns have the same name, 'hit'\n")
+
+
+def test_a_long_message_leaves_out_its_middle(run: Run) -> None:
+    Path("new.csv").write_text(f"a,hit\n1,0\n2,{'9' * 5000}\n")
+    err = run("train", "new.csv", "--labels", "hit", "-o", "model.json").err
+    assert " ... " in err
+    assert len(err) < 1600
 
 
 def test_rows_longer_than_the_header_are_refused(run: Run, frame: pd.DataFrame) -> None:

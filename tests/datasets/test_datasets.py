@@ -164,6 +164,7 @@ def test_meka_counts_labels_from_either_end(option: str, labels: tuple[str, ...]
         ("plain", "file.arff: the name of the relation, 'plain', has no option -C"),
         ("'r: -C 4'", "file.arff: the relation says -C 4, but 2 attributes are declared"),
         ("'r: -C 0'", "file.arff: the relation says -C 0"),
+        (f"'r: -C {'9' * 5000}'", "file.arff: the relation says -C 999"),
         ("'r: -C 2'", "file.arff: all 2 attributes are labels"),
         ("'r: -C 1-weka.filters.unsupervised.attribute.Reorder-R2,1'", "the attributes were reordered since"),
     ],

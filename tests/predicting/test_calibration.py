@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold
 
-from pyboomer import BoomerClassifier, load_model
+from pyboomer import BoomerClassifier, Progress, load_model
 from pyboomer.predicting.calibration import Calibration, Curve, calibrate
 
 RNG = np.random.default_rng(1)
@@ -139,6 +139,16 @@ def test_too_few_examples_cannot_be_calibrated() -> None:
     with pytest.raises(ValueError, match="calibration needs at least 5 examples, got 4"):
         model.fit(X[:4], Y[:4])
     assert model.rules_ is rules  # the model there was
+
+
+def test_an_interrupt_before_the_calibration_is_told() -> None:
+    def interrupt(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    model = classifier(n_rules=3, callbacks=[interrupt])
+    with pytest.warns(UserWarning, match="probabilities are not calibrated"), pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert model.calibration_ is None
 
 
 def test_a_curve_is_level_beyond_its_ends() -> None:

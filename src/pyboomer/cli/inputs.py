@@ -96,7 +96,7 @@ def _declare_nominal(examples: Input, patterns: Sequence[str] | None) -> Input:
     names = match_names(patterns or (), examples.feature_names, "--categorical-features", "feature")
     columns = sorted({*examples.nominal, *map(examples.feature_names.index, names)})
     X = examples.X
-    if hasattr(X, "iloc"):
+    if names and hasattr(X, "iloc"):
         X = X.astype(dict.fromkeys(names, object)).astype(dict.fromkeys(names, "category"))
     return replace(examples, X=X, nominal=tuple(columns))
 

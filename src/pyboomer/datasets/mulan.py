@@ -149,7 +149,7 @@ def _count_labels(table: Table) -> list[int] | None:
     match = _MEKA_OPTION.search(table.relation)
     if not match:
         return None
-    count, width = int(match[1]), len(table.attributes)
+    count, width = int(match[1][:19]), len(table.attributes)  # Python refuses numbers of many digits
     if not 0 < abs(count) <= width:
         raise ArffError(f"{table.file}: the relation says -C {count}, but {width} attributes are declared")
     if ".Reorder" in match[2]:  # Weka appends its filters to the name and leaves the option as it was

@@ -54,7 +54,7 @@ def load_table(path: str | Path, *, sep: str | None = None, text: Sequence[str] 
         if sep:
             raise ValueError("a Parquet file has no separators")
         frame = import_pandas("a Parquet file").read_parquet(path)
-    except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     except (LookupError, TypeError, AttributeError) as error:  # of metadata that readers take for granted
         raise ValueError(f"{path} is damaged ({error!r})") from None
@@ -73,7 +73,15 @@ def copy_columns(
 
 def _read_csv(path: str | Path, sep: str | None, **options: Any) -> pd.DataFrame:
     pandas = import_pandas("a CSV file")
-    frame = pandas.read_csv(path, sep=sep or SEPARATORS[find_kind(path)], **options)
+    sep = sep or SEPARATORS[find_kind(path)]
+    try:
+        frame = pandas.read_csv(path, sep=sep, **options)
+        header = pandas.read_csv(path, sep=sep, header=None, nrows=1, dtype=str, keep_default_na=False)
+    except (EOFError, BadGzipFile, zlib.error) as error:
+        raise ValueError(f"a damaged gzip file: {error}") from None
     if not isinstance(frame.index, pandas.RangeIndex):  # pandas took the first cells for names of rows
         raise ValueError("rows have more cells than the header has names, so which belongs to which is not certain")
+    names = header.iloc[0]
+    if names.duplicated().any():  # pandas would call the second one by another name
+        raise ValueError(f"two columns have the same name, {names[names.duplicated()].iloc[0]!r}")
     return frame

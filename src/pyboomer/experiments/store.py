@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from pyboomer.files import write_file
+from pyboomer.rules.text import shorten
 
 # what NumPy, zipfile and zlib raise when a file is not what it should be
 FAULTS = (
@@ -70,7 +71,8 @@ class Store:
                 labels = np.unpackbits(content["labels"], axis=-1, count=int(shape[-1])).astype(bool)
                 return Outcome(labels.reshape(shape), json.loads(str(content["facts"])))
         except FAULTS as error:
-            raise ValueError(f"{path} is damaged ({error}); delete it, and the next run will make it anew") from error
+            fault = shorten(str(error))
+            raise ValueError(f"{path} is damaged ({fault}); delete it, and the next run will make it anew") from error
 
     def write(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome; a reader sees all of it or nothing."""

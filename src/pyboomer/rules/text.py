@@ -29,6 +29,18 @@ def show_line(text: str) -> str:
     return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def shorten(text: str, most: int = 600) -> str:
+    """A text that leaves out its middle if it is long: what files hold may be of any length.
+
+    >>> shorten("a" * 30 + "z" * 30, most=20)
+    'aaaaaaaaaaa ... zzzz'
+    """
+    if len(text) <= most:
+        return text
+    end = most // 5
+    return f"{text[: most - end - 5]} ... {text[-end:]}"
+
+
 def format_threshold(value: float, digits: int = 0) -> str:
     """Write a threshold with so many significant digits, and never fewer than its whole part has; 0 means in full."""
     value += 0.0  # turns -0 into 0
