@@ -212,7 +212,8 @@ def _read_label_columns(data: str, frame: Any, names: Sequence[str]) -> np.ndarr
         known = column.notna().to_numpy()
         wrong = known & ~column.isin([0, 1]).to_numpy()
         if wrong.any():
-            row = int(wrong.argmax())
+            worse = wrong & ~column.isin(["0", "1"]).to_numpy()  # what has made text of the others
+            row = int((worse if worse.any() else wrong).argmax())
             value = column.iloc[[row]].tolist()[0]
             raise ValueError(f"{data}: label {name!r} is {value!r} in row {row + 1}, but labels are 0 or 1")
         Y[known, k] = column[known].astype(float)
