@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def damage_json(text: bytes, rng: np.random.Generator) -> bytes:
         if kind == 0 and isinstance(where, dict):
             del where[key]
         elif kind == 1 and isinstance(where, list):
-            where.insert(int(rng.integers(len(where) + 1)), where[key])
+            where.insert(int(rng.integers(len(where) + 1)), deepcopy(where[key]))
         elif kind == 2 and isinstance(where, list):
             del where[key]
         elif kind == 3 and isinstance(where[key], list) and where[key]:
@@ -93,7 +94,7 @@ def damage_json(text: bytes, rng: np.random.Generator) -> bytes:
         elif kind == 5 and isinstance(where[key], int | float):
             where[key] = where[key] * int(rng.integers(-3, 4)) + int(rng.integers(-2, 3))
         else:
-            where[key] = STRANGE[rng.integers(len(STRANGE))]
+            where[key] = deepcopy(STRANGE[rng.integers(len(STRANGE))])
         if not isinstance(content, dict) or not content:
             break
     return json.dumps(content).encode("utf-8", "surrogatepass")

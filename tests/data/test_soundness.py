@@ -41,6 +41,14 @@ def shorten(attribute: str) -> Callable[[Any], Any]:
     return damage
 
 
+def retype(attribute: str, dtype: type) -> Callable[[Any], Any]:
+    def damage(matrix: Any) -> Any:
+        setattr(matrix, attribute, getattr(matrix, attribute).astype(dtype))
+        return matrix
+
+    return damage
+
+
 def move_first_row(matrix: Any) -> Any:
     matrix.rows[0], matrix.data[0] = [2**30], [1.0]
     return matrix
@@ -71,12 +79,16 @@ COMPRESSED = {
     "a negative index": (change("indices", 2, -3), "(row|column) indices go from -3 to"),
     "a start beyond the end": (change("indptr", 3, 2**30), "indptr must be"),
     "a negative start": (change("indptr", 3, -(2**30)), "indptr must be"),
+    "an end so negative that differences are not": (change("indptr", -1, -(2**31)), "indptr must be"),
     "starts that descend": (change("indptr", 2, 0), "indptr must be"),
     "another first start": (change("indptr", 0, 1), "indptr must be"),
     "too large an end": (change("indptr", -1, 2**30), "indptr must be"),
     "too few starts": (shorten("indptr"), "indptr must be"),
     "too few indices": (shorten("indices"), "indptr must be"),
     "too few values": (shorten("data"), "indptr must be"),
+    "starts without signs": (retype("indptr", np.uint32), "must both be int32 or int64"),  # differences would have none
+    "starts that are no integers": (retype("indptr", float), "must both be int32 or int64"),
+    "indices of another size": (retype("indices", np.int8), "must both be int32 or int64"),
 }
 DAMAGES = {
     **{f"{form}: {name}": (form, *what) for form in ("csr", "csc", "bsr") for name, what in COMPRESSED.items()},

@@ -19,7 +19,6 @@ from pyboomer.learning.interrupt import Terminated, raise_terminated
 from pyboomer.rules.text import shorten, show_line
 
 COMMANDS = (commands, evaluate, explore, predict, reproduce, warmup)  # importing them adds their commands to the group
-LONGEST = 1500  # characters of a message
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,4 +80,4 @@ def _complain(message: str, code: int) -> int:
 
 
 def _say(message: str) -> None:
-    click.echo(f"boomer: {shorten(show_line(' '.join(message.split())), LONGEST)}", err=True)
+    click.echo(f"boomer: {shorten(show_line(' '.join(message.split())))}", err=True)

@@ -32,14 +32,24 @@ def check_sparse(name: str, matrix: Any) -> Any:
                 f"{name} is a damaged sparse matrix: it has {len(matrix.row)} row and {len(matrix.col)} column indices "
                 f"of {len(matrix.data)} values"
             )
+        if matrix.row.dtype.kind not in "iu" or matrix.col.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} is a damaged sparse matrix: its indices must be integers, got {matrix.row.dtype} and "
+                f"{matrix.col.dtype}"
+            )
         _check_indices(name, "row", matrix.row, matrix.shape[0])
         _check_indices(name, "column", matrix.col, matrix.shape[1])
         return matrix
     sizes = [size // block for size, block in zip(matrix.shape, getattr(matrix, "blocksize", (1, 1)), strict=True)]
     outer, size = sizes[::-1] if matrix.format == "csc" else sizes
     indptr, indices = matrix.indptr, matrix.indices
+    if indptr.dtype != indices.dtype or indices.dtype not in (np.int32, np.int64):  # SciPy's own are no others
+        raise ValueError(
+            f"{name} is a damaged sparse matrix: its indptr and indices must both be int32 or int64, got "
+            f"{indptr.dtype} and {indices.dtype}"
+        )
     stored = min(len(indices), len(matrix.data))
-    if len(indptr) != outer + 1 or indptr[0] != 0 or indptr[-1] > stored or (np.diff(indptr) < 0).any():
+    if len(indptr) != outer + 1 or indptr[0] != 0 or indptr[-1] > stored or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(
             f"{name} is a damaged sparse matrix: its indptr must be {outer + 1} numbers that ascend from 0 to at most "
             f"{stored}, the number of values stored"

@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from pyboomer.datasets.dataset import NUMBER, Matrix, category_numbers
+from pyboomer.rules.text import shorten
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _WHOLE_QUOTED = re.compile(_QUOTED, re.DOTALL)
@@ -43,6 +44,9 @@ _PLAIN_SPARSE = re.compile(r"\{(?:\s*[0-9]+\s+[0-9eE+\-.]+\s*,)*\s*[0-9]+\s+[0-9
 
 class ArffError(ValueError):
     """A file that cannot be read; the message names the file, the line and the cause."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shorten(message))
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Store:
                 labels = np.unpackbits(content["labels"], axis=-1, count=int(shape[-1])).astype(bool)
                 return Outcome(labels.reshape(shape), json.loads(str(content["facts"])))
         except FAULTS as error:
-            fault = shorten(str(error))
+            fault = shorten(str(error), 600)
             raise ValueError(f"{path} is damaged ({fault}); delete it, and the next run will make it anew") from error
 
     def write(self, key: str, outcome: Outcome) -> None:

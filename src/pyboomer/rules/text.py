@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyboomer.rules.rule import Condition, Rule
 
 SHOWN_RULES = 20
+LONGEST = 1200  # characters of a message
 # control characters, ends of lines, marks that turn the direction of text, and halves of characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 FOR, AGAINST = "#0072B2", "#B34700"  # blue and vermilion: told apart by all eyes, and dark enough to be read
@@ -29,7 +30,7 @@ def show_line(text: str) -> str:
     return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def shorten(text: str, most: int = 600) -> str:
+def shorten(text: str, most: int = LONGEST) -> str:
     """A text that leaves out its middle if it is long: what files hold may be of any length.
 
     >>> shorten("a" * 30 + "z" * 30, most=20)
