@@ -389,9 +389,8 @@ def use_array(rng: np.random.Generator, harmless: bool = False) -> str:
         elif len(values):
             places = rng.integers(len(values), size=int(rng.integers(1, 3)))
             with np.errstate(all="ignore"):
-                values[places] = np.array(choose(rng, -1, 0, 5, 12, 100, 10**6, 2**31 - 1, -(2**31))).astype(
-                    values.dtype
-                )
+                wrong = np.array(choose(rng, -1, 0, 5, 12, 100, 10**6, 2**31 - 1, -(2**31)))
+                values[places] = wrong.astype(values.dtype)
         setattr(matrix, name, values)
     if rng.random() < 0.1:
         matrix._shape = choose(rng, (12, 2), (12, 10**6), (3, 4), (10**6, 4), (12, 0))

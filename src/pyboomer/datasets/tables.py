@@ -56,7 +56,7 @@ def load_table(path: str | Path, *, sep: str | None = None, text: Sequence[str] 
         frame = import_pandas("a Parquet file").read_parquet(path)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    except (LookupError, TypeError, AttributeError) as error:  # of metadata that readers take for granted
+    except (LookupError, TypeError, AttributeError, RuntimeError) as error:  # of metadata that readers take for granted
         raise ValueError(f"{path} is damaged ({error!r})") from None
     frame.columns = [str(name) for name in frame.columns]
     return frame.astype({name: "str" for name in text if name in frame and frame[name].dtype.kind in "iuf"})
