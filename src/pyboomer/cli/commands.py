@@ -47,7 +47,7 @@ def demo(quiet: bool, output: str) -> None:  # noqa: ARG001
     """Learn rules from built-in data and show them, in a few seconds.
 
     Trains with both losses on handwritten digits, and writes a page of the rules for the browser; needs neither network
-    nor data. The first run compiles, which takes about half a minute more.
+    nor data. The first run compiles, which takes about fifteen seconds more.
 
     \b
     Example:
