@@ -73,7 +73,7 @@ def look_at(name: str, kind: str, n_rules: int, n_seeds: int) -> str:
     with np.errstate(invalid="ignore"):  # of a label that no example has
         correlation = np.nan_to_num(np.corrcoef(Y.T)[j, k])
     clear = np.abs(correlation) * np.sqrt(len(Y)) > CLEAR
-    agree = [np.sign(label_dependence(model).matrix[j, k]) == np.sign(correlation) for model in models]
+    agree = [np.sign(label_dependence(model, data.X).matrix[j, k]) == np.sign(correlation) for model in models]
     first = np.mean([model.rules_.gain[1] / model.rules_.gain[1:].sum() for model in models])
     loss = BoomerClassifier(n_rules=1, default_rule=kind).fit(data.X, Y).training_facts_["loss"]
     share = np.mean(agree, axis=0)[clear].mean()

@@ -2,8 +2,8 @@
 Label dependence
 ================
 
-Rules with multi-label heads tell which labels the model predicts together, and which one against the other. That is not
-quite how often the labels occur together: it is what the features leave for rules to say.
+A model tells which labels it predicts together, and which one instead of the other: the correlation of their
+probabilities. The heads of its rules tell it without any examples, less exactly.
 """
 
 import matplotlib.pyplot as plt
@@ -18,14 +18,13 @@ digits = load_dataset("digits7")
 clf = BoomerClassifier(n_rules=300, learning_rate=0.2, random_state=1).fit(digits.to_frame(), digits.labels_frame())
 
 # %%
-# The strongest dependencies in the heads of the rules: segment c, the lower right of the display, against e, the lower
-# left, which a 2 has in the place of c; and a with d, top and bottom, which a 1 and a 4 both lack.
-dependence = label_dependence(clf)
+# The strongest dependencies: segments a and d, top and bottom, which a 1 and a 4 both lack; and b against f, the upper
+# right and the upper left, of which a 2 and a 3 have b, a 5 and a 6 have f.
+dependence = label_dependence(clf, digits.to_frame())
 print(dependence.list_pairs().head(6).to_string(index=False, float_format="{:+.2f}".format))
 
 # %%
-# All of them as a map, beside the correlations of the labels in the data: most pairs have the same sign in both, but
-# rules know the pixels and need not repeat what these have told.
+# All of them as a map, beside the correlations of the labels in the data.
 correlation = np.corrcoef(digits.Y.T)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.3), layout="constrained")
 LabelDependenceDisplay.from_dependence(dependence, ax=left)
@@ -35,5 +34,5 @@ for j, k in zip(*np.triu_indices(len(correlation), 1), strict=True):
 right.axline((0, 0), slope=1, color="grey", linewidth=0.8, linestyle=":")
 right.axhline(0, color="grey", linewidth=0.8)
 right.axvline(0, color="grey", linewidth=0.8)
-right.set(xlim=(-1, 1), ylim=(-1, 1), xlabel="correlation in the data", ylabel="dependence in the heads of rules")
+right.set(xlim=(-1, 1), ylim=(-1, 1), xlabel="correlation in the data", ylabel="dependence in the predictions")
 plt.show()

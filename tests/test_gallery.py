@@ -56,12 +56,13 @@ def plot_two_losses(result: dict[str, Any]) -> None:
 
 @claim
 def plot_label_dependence(result: dict[str, Any]) -> None:
-    best = result["dependence"].list_pairs().head(2).set_index(["label", "other"])["dependence"]
-    assert best["c", "e"] < -0.5
+    best = result["dependence"].list_pairs().head(5).set_index(["label", "other"])["dependence"]
+    assert best.index[0] == ("a", "d")
     assert best["a", "d"] > 0.5
+    assert best["b", "f"] < -0.4
     upper = np.triu_indices(7, 1)
     signs = np.sign(result["dependence"].matrix[upper]) == np.sign(result["correlation"][upper])
-    assert signs.mean() > 0.5
+    assert signs.mean() > 0.9
 
 
 @claim

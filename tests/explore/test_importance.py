@@ -12,7 +12,7 @@ from sklearn.inspection import permutation_importance as permutation_importance_
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Condition, Rule, RuleEnsemble
 from pyboomer.datasets import Dataset
-from pyboomer.explore.dependence import label_dependence
+from pyboomer.explore.dependence import LabelDependence, label_dependence
 from pyboomer.explore.importance import FeatureImportance, feature_importance, permutation_importance
 from pyboomer.metrics import METRICS
 from pyboomer.rules.schema import Schema
@@ -95,7 +95,7 @@ def test_what_is_read_off_a_model_of_text_does_not_depend_on_the_seed(
     with np.errstate(invalid="ignore"):  # of a label that no example has
         correlation = np.nan_to_num(np.corrcoef(np.asarray(data.Y).T)[j, k])
     clear = np.abs(correlation) * np.sqrt(len(data.Y)) > 3  # standard errors
-    signs = [np.sign(label_dependence(model).matrix[j, k]) == np.sign(correlation) for model in models]
+    signs = [np.sign(label_dependence(model, data.X).matrix[j, k]) == np.sign(correlation) for model in models]
     assert np.mean(signs, axis=0)[clear].mean() >= agree
 
 
@@ -282,8 +282,32 @@ def test_opposites_and_twins_are_told_by_sign() -> None:
     assert dependence.to_frame().loc["y0", "y2"] == dependence.matrix[0, 2]
 
 
+def test_dependence_in_predictions_is_the_correlation_of_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    y = (X[:, 0] > 0.4).astype(int)
+    labels = np.column_stack([y, 1 - y, rng.integers(0, 2, len(y))])
+    clf = BoomerClassifier(n_rules=50, head="single", random_state=1).fit(X, labels)
+    np.testing.assert_allclose(label_dependence(clf, X).matrix, np.corrcoef(clf.predict_proba(X).T))
+    regressor = BoomerRegressor(n_rules=20, random_state=1).fit(X, X[:, :2] @ [[1, 2, 0], [-1, 3, 0]])
+    matrix = label_dependence(regressor, X).matrix
+    np.testing.assert_allclose(matrix[:2, :2], np.corrcoef(regressor.predict(X)[:, :2].T))
+    np.testing.assert_array_equal(matrix[2], [0, 0, 1])
+    np.testing.assert_array_equal(label_dependence(BoomerClassifier(n_rules=5).fit(X, y), X).matrix, [[1]])
+    with pytest.raises(TypeError, match="pass the fitted model"):
+        label_dependence(clf.rules_, X)
+
+
+def test_friends_are_the_strongest_on_each_side() -> None:
+    names = ("a", "b", "c", "d", "e")
+    matrix = np.eye(5)
+    matrix[0] = [1, 0.2, 0.9, -0.3, 0.01]
+    dependence = LabelDependence(matrix, names)
+    assert dependence.find_friends(0, 1) == [(2, 0.9), (3, -0.3)]
+    assert dependence.find_friends(0, 9) == [(2, 0.9), (1, 0.2), (3, -0.3)]
+
+
 def test_rules_about_one_label_each_tell_no_dependence() -> None:
-    with pytest.raises(ValueError, match='fit with head="multi"'):
+    with pytest.raises(ValueError, match='pass X, or fit with head="multi"'):
         label_dependence(fit(head="single"))
 
 

@@ -1,17 +1,20 @@
-"""The dependence of labels is what a model says of one when it says something of another, as read from its heads.
+"""The dependence of labels: which ones a model predicts together, and which one instead of the other.
 
-Of two labels j and k it is the correlation, about zero, of the scores that rules give them, each rule weighted by the
-number c of the training examples that it covers:
+Given examples, it is the correlation of what is predicted for them: the probabilities of two labels, or two numbers.
+Above 0, where one is more probable than elsewhere, so is the other. It has the sign of the correlation in the data,
+unless that is weak or the model is wrong.
+
+Without examples, it is read from the heads of rules alone: the correlation, about zero, of the scores that rules give
+to labels j and k, each rule weighted by the number c of the training examples that it covers:
 
     dependence(j, k) = sum c score_j score_k / sqrt(sum c score_j^2 * sum c score_k^2)
 
-What a rule says of all labels alike, that there are few or many of them, is no dependence between two of them, and is
-taken off first: scores are divided by the size sqrt(sum c score_k^2) of those of their label, and lose all but 2 / K of
-the mean of the rule (of two labels, nothing). A model of labels that exclude each other would seem to join them else.
-
-It lies between -1 and 1: above 0, rules tend to speak for both or against both; below 0, for one and against the other.
-The default rule covers everything and tells frequencies, not dependencies; it is left out. This is what the model has
-learned, by its loss: conditional dependence given the features, where the loss allows for it.
+Above 0, rules tend to speak for both or against both; below 0, for one and against the other. What a rule says of all
+labels alike, that there are few or many of them, is taken off first: scores are divided by the size
+sqrt(sum c score_k^2) of those of their label, and lose all but 2 / K of the mean of the rule (of two labels, nothing).
+A model of labels that exclude each other would seem to join them else. The default rule tells frequencies, not
+dependencies; it is left out. Rules correct each other, and heads do not tell where they overlap: weak dependencies
+may have the wrong sign.
 """
 
 from dataclasses import dataclass
@@ -53,6 +56,13 @@ class LabelDependence:
         names = np.array(self.label_names, dtype=object)
         return pd.DataFrame({"label": names[j[order]], "other": names[k[order]], "dependence": values[order]})
 
+    def find_friends(self, k: int, n: int, least: float = 0.05) -> list[tuple[int, float]]:
+        """The labels that label k depends on, at most n above and n below 0, the strongest first."""
+        values = np.where(np.arange(len(self.matrix)) == k, 0.0, self.matrix[k])
+        order = [j for j in np.argsort(-np.abs(values), kind="stable").tolist() if abs(values[j]) >= least]
+        sides = ([j for j in order if values[j] > 0], [j for j in order if values[j] < 0])
+        return [(j, float(values[j])) for side in sides for j in side[:n]]
+
     def find_strongest(self, n: int) -> NDArray[np.int64]:
         """The n labels that depend most on others, by their strongest dependence; in their order."""
         others = np.abs(self.matrix - np.diag(np.diag(self.matrix)))
@@ -76,24 +86,52 @@ class LabelDependence:
         return LabelDependence(self.matrix[np.ix_(labels, labels)], tuple(self.label_names[k] for k in labels))
 
 
-def label_dependence(model: "RuleEstimator | RuleEnsemble") -> LabelDependence:
-    """How the labels depend on each other, as read from the heads of a fitted model's rules."""
+def label_dependence(model: "RuleEstimator | RuleEnsemble", X: Any = None) -> LabelDependence:
+    """How the labels depend on each other in the predictions for X or, without it, in the heads of the rules.
+
+    Parameters
+    ----------
+    model : BoomerClassifier, BoomerRegressor or RuleEnsemble
+    X : array, sparse matrix or DataFrame of shape (N, L), optional
+        Examples, as `predict` takes them; those of the training data tell what the model has learned.
+    """
     if not isinstance(model, RuleEnsemble):
         check_is_fitted(model, "rules_")
     rules = model if isinstance(model, RuleEnsemble) else model.rules_
+    if X is None:
+        return LabelDependence(_correlate_heads(rules), rules.label_names)
+    if isinstance(model, RuleEnsemble):
+        raise TypeError("rules alone predict no probabilities: pass the fitted model, or leave out X")
+    scores, decision = model._last_scores(X), model._find_decision()
+    predicted = scores if decision.rule == "numbers" else decision.probabilities(scores)[:, -len(rules.label_names) :]
+    return LabelDependence(_correlate(predicted), rules.label_names)
+
+
+def _correlate(predicted: Array) -> Array:
+    """The correlations of columns; 0 with one that is constant."""
+    centred = predicted - predicted.mean(axis=0)
+    size = np.sqrt((centred**2).sum(axis=0))
+    constant = size <= 1e-12 * np.sqrt((predicted**2).sum(axis=0))  # up to rounding
+    centred = np.divide(centred, size, out=np.zeros_like(centred), where=~constant)
+    matrix = centred.T @ centred
+    np.fill_diagonal(matrix, 1.0)
+    return np.clip(matrix, -1.0, 1.0)
+
+
+def _correlate_heads(rules: RuleEnsemble) -> Array:
     learned = rules[np.diff(rules.condition_offsets) > 0]
     heads = learned.head_matrix()
     if len(learned) and (np.count_nonzero(heads, axis=1) <= 1).all() and heads.shape[1] > 1:
         raise ValueError(
-            "each rule is about one label, which says nothing about how labels depend on each other: fit with "
-            'head="multi" and max_labels=None'
+            "each rule is about one label, which says nothing about how labels depend on each other: pass X, or fit "
+            'with head="multi" and max_labels=None'
         )
     heads = _divide_by_size(heads, learned.coverage)
     heads -= max(1 - 2 / heads.shape[1], 0) * heads.mean(axis=1, keepdims=True)
     heads = _divide_by_size(heads, learned.coverage)
     matrix = (heads * learned.coverage[:, None]).T @ heads
     np.fill_diagonal(matrix, 1.0)
-    return LabelDependence(np.clip(matrix, -1.0, 1.0), rules.label_names)
+    return np.clip(matrix, -1.0, 1.0)
 
 
 def _divide_by_size(heads: Array, coverage: Array) -> Array:

@@ -165,7 +165,7 @@ class FeatureLabelDisplay:
 
 
 class LabelDependenceDisplay:
-    """A map of the labels that rules predict together (blue) or one against the other (red), similar ones in a row."""
+    """A map of labels that are predicted together (blue) or one instead of the other (red), similar ones in a row."""
 
     ax_: Any
     figure_: Any
@@ -175,9 +175,12 @@ class LabelDependenceDisplay:
         self.top = top
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, top: int = TOP_LABELS, ax: Any = None) -> Self:
-        """Draw how the labels of a fitted model depend on each other; of many, those that do so most."""
-        return cls.from_dependence(label_dependence(estimator), top=top, ax=ax)
+    def from_estimator(cls, estimator: Any, X: Any = None, *, top: int = TOP_LABELS, ax: Any = None) -> Self:
+        """Draw how the labels of a fitted model depend on each other; of many, those that do so most.
+
+        In its predictions for the examples X or, without them, in the heads of its rules.
+        """
+        return cls.from_dependence(label_dependence(estimator, X), top=top, ax=ax)
 
     @classmethod
     def from_dependence(cls, dependence: LabelDependence, *, top: int = TOP_LABELS, ax: Any = None) -> Self:
@@ -198,7 +201,7 @@ class LabelDependenceDisplay:
         self._annotate(shown.matrix)
         self.figure_.colorbar(image, ax=self.ax_, shrink=0.8, label="dependence")
         more = f", {n} of {len(whole.label_names)} labels" if n < len(whole.label_names) else ""
-        self.ax_.set_title(f"Labels that rules predict together (+) or apart (\N{MINUS SIGN}){more}", fontsize="medium")
+        self.ax_.set_title(f"Labels that are predicted together (+) or apart (\N{MINUS SIGN}){more}", fontsize="medium")
         return self
 
     def _annotate(self, matrix: Array) -> None:

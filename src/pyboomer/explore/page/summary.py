@@ -18,6 +18,7 @@ from pyboomer.columns.categories import encode
 from pyboomer.data.examples import read_examples
 from pyboomer.data.labels import Labels
 from pyboomer.data.targets import Targets
+from pyboomer.explore.dependence import label_dependence
 from pyboomer.explore.judging import make_judge
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding
@@ -36,6 +37,7 @@ CURVE_POINTS = 24
 N_BINS = 30
 LARGEST_HALF = 2.0**51  # beyond, there are no halves between whole numbers
 MOST_CATEGORIES = 30  # bars of a nominal feature
+MOST_FRIENDS = 5  # labels that a label goes with, and as many that it is set against
 UNKNOWN = 2  # a truth that is neither 0 nor 1
 METRIC_TITLES = {
     "labels": {"hamming_loss": "Hamming loss", "subset_zero_one_loss": "subset 0/1 loss"},
@@ -98,6 +100,7 @@ def summarise(
         "labels": {
             "names": list(rules.label_names),
             "relevant": None if data is None or kind == "numbers" else _count_relevant(data.truth),
+            "friends": _find_friends(model, X) if kind != "classes" else [],
         },
         "features": _describe_features(rules, shown, data),
         "rules": _pack_rules(rules, shown),
@@ -205,6 +208,15 @@ def _describe_data(data: Data) -> dict[str, Any]:
 
 def _count_relevant(truth: Truth | None) -> list[int] | None:
     return None if truth is None else truth.values.sum(axis=0, dtype=np.int64).tolist()
+
+
+def _find_friends(model: "RuleEstimator", X: Any) -> list[list[tuple[int, float]]]:
+    """The labels that each label depends on: in the predictions for the examples or, without them, in the heads."""
+    rules = model.rules_
+    if X is None and (np.diff(rules.head_offsets)[1:] <= 1).all():
+        return []
+    dependence = label_dependence(model, X)
+    return [dependence.find_friends(k, MOST_FRIENDS) for k in range(len(rules.label_names))]
 
 
 def _describe_features(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data | None) -> dict[str, Any]:

@@ -133,54 +133,11 @@ function drawLabel(model, k) {
   ];
 }
 
-// How labels depend on label k: cosines of scores, less most of what a rule says of all labels alike. As Python's
-// label_dependence has it, scores are divided by the size of those of their label, and lose `share` of the rule's mean.
-function compareLabels(model, k) {
-  const n = model.nLabels;
-  const share = Math.max(1 - 2 / n, 0);
-  const rules = [];
-  const sizes = new Float64Array(n);
-  for (let t = 0; t < model.nRules; t++) {
-    if (countConditions(model, t) === 0) continue; // the default rule says how frequent labels are
-    rules.push(t);
-    for (const { label, score } of listScores(model, t)) sizes[label] += model.rules.coverage[t] * score * score;
-  }
-  const scale = sizes.map((size) => (size > 0 ? 1 / Math.sqrt(size) : 0));
-  const products = new Float64Array(n);
-  const alike = new Float64Array(n); // products with the means of rules
-  let means = 0; // their squares
-  for (const t of rules) {
-    const weight = model.rules.coverage[t];
-    const scores = listScores(model, t).map(({ label, score }) => [label, score * scale[label]]);
-    const mean = scores.reduce((sum, [, score]) => sum + score, 0) / n;
-    const own = scoreOf(model, t, k) * scale[k];
-    for (const [label, score] of scores) {
-      products[label] += weight * own * score;
-      alike[label] += weight * mean * score;
-    }
-    means += weight * mean * mean;
-  }
-  const square = (label) => (scale[label] > 0 ? 1 : 0) - 2 * share * alike[label] + share * share * means;
-  return Array.from(products, (product, label) => {
-    const centred = product - share * (alike[k] + alike[label]) + share * share * means;
-    return centred / (Math.sqrt(square(label) * square(k)) || 1);
-  });
-}
-
-// Labels that rules predict together with a label, and those they set against it.
+// Labels that go with a label, and those that it is set against.
 function describeFriends(model, k) {
-  if (model.nLabels < 2 || model.kind === "classes") return [];
-  const cosines = compareLabels(model, k)
-    .map((cosine, label) => ({ label, score: label === k ? 0 : cosine }))
-    .filter(({ score }) => Math.abs(score) >= 0.05);
-  const together = cosines
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score)
-    .slice(0, 5);
-  const apart = cosines
-    .filter(({ score }) => score < 0)
-    .sort((a, b) => a.score - b.score)
-    .slice(0, 5);
+  const friends = (model.labels.friends[k] ?? []).map(([label, score]) => ({ label, score }));
+  const together = friends.filter(({ score }) => score > 0);
+  const apart = friends.filter(({ score }) => score < 0);
   const line = (title, list) =>
     list.length > 0 &&
     element(
@@ -193,5 +150,5 @@ function describeFriends(model, k) {
         list.map((entry) => describeScore(model, entry)),
       ),
     );
-  return [line("rules raise it with", together), line("rules set it against", apart)].filter(Boolean);
+  return [line("goes with", together), line("is set against", apart)].filter(Boolean);
 }
