@@ -20,9 +20,10 @@ from pyboomer.data.tables import Table
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.interrupt import DeferredInterrupt
+from pyboomer.learning.sizing import choose_loss
 from pyboomer.learning.training import Progress, Watch, train
 from pyboomer.losses import Loss, find_loss
-from pyboomer.parameters import PARAMETERS, describe_parameters
+from pyboomer.parameters import PAPER, PARAMETERS, describe_parameters
 from pyboomer.predicting.calibration import FOLDS, Calibration, calibrate
 from pyboomer.predicting.decision import Decision, find_decision, read_thresholds
 from pyboomer.predicting.decoding import add_incomplete, find_label_vectors, joint_probabilities
@@ -49,6 +50,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     ----------
     rules_ : RuleEnsemble
         The rules learned; print it, index it, slice it, or see `RuleEnsemble.to_frame`.
+    loss_ : Loss
+        The loss that was minimised.
     label_names_ : tuple of str
         Names of the labels: the columns of a DataFrame, else y0, y1, ...
     label_vectors_ : array of shape (V, K)
@@ -90,21 +93,21 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
 
     def __init__(
         self,
-        loss: str | Loss = "example-wise-logistic",
+        loss: str | Loss = "auto",
         *,
         head: str | int | float = "multi",
-        n_rules: int = 2000,
+        n_rules: int = 4000,
         default_rule: str = "minimum",
-        learning_rate: float = 0.1,
+        learning_rate: str | float = "auto",
         l1: float = 0.0,
         l2: float = 1.0,
         bootstrap: bool = True,
         sampling: str = "with-replacement",
-        max_samples: int | float | None = None,
-        max_features: str | int | float | None = "log2",
+        max_samples: str | int | float | None = "auto",
+        max_features: str | int | float | None = "sqrt",
         fixed_features: Any = None,
         max_labels: str | int | float | None = None,
-        max_conditions: int | None = None,
+        max_conditions: int | None = 4,
         min_coverage: float = 1,
         search: str = "bound",
         max_bins: str | int | None = "auto",
@@ -155,6 +158,19 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.verbose = verbose
         self.callbacks = callbacks
 
+    @classmethod
+    def paper(cls, **parameters: Any) -> Self:
+        """A classifier with the settings of the paper, but for the `parameters` given.
+
+        These are example-wise logistic loss, 1000 rules at a learning rate of 0.3, bodies of any length, log2(L)
+        features drawn per condition, and a default rule of a single Newton step. The paper tunes the loss, the learning
+        rate, l2 and the number of rules.
+
+        >>> BoomerClassifier.paper(loss="label-wise-logistic").max_features
+        'log2'
+        """
+        return cls(**{**PAPER, **parameters})
+
     # --- Learning -----------------------------------------------------------------------------------------------------
 
     def fit(
@@ -204,8 +220,15 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
         return np.where(Y == 1, np.int8(1), np.int8(-1))
 
+    def _choose_loss(self, examples: Examples, form: LabelForm) -> Loss:
+        if self.loss != "auto":
+            return find_loss(self.loss)
+        if form.classes is None and not (self.known_vectors and examples.are_complete().any()):
+            return find_loss("label-wise-logistic")  # what the joint loss would be over all label vectors
+        return choose_loss(examples, len(find_label_vectors(examples.Y, examples.weight)[0]))
+
     def _find_loss(self) -> Loss:
-        loss = find_loss(self.loss)
+        loss = self.loss_
         if loss.prepare is None:
             return loss
         if self._form.classes is not None:  # all classes are known, and alike: each has a score of its own
@@ -220,8 +243,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         return loss.prepare(self.label_vectors_, self.label_vector_counts_)
 
     def _learn_form(self, form: LabelForm, examples: Examples, go_on: bool = False) -> None:
-        complete = examples.are_complete()
-        loss = find_loss(self.loss)
+        complete, loss = examples.are_complete(), self.loss_
         if not complete.any() and not loss.decomposable:
             warnings.warn(
                 "no example has all its labels known, so there are no known label vectors: labels will be predicted by "
@@ -283,7 +305,10 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     def _score_unseen(self, schema: Schema, examples: Examples, seed: int, interrupt: DeferredInterrupt) -> Array:
         """The score of each example by rules that were learned from others (cross-fitting)."""
         scores = np.zeros(examples.Y.shape)
-        names, settings = self.rules_.label_names, replace(self._make_settings(seed), n_rules=len(self.rules_))
+        names, settings = (
+            self.rules_.label_names,
+            replace(self._make_settings(seed, len(scores)), n_rules=len(self.rules_)),
+        )
         fold = np.random.default_rng(seed).permutation(len(scores)) % FOLDS
         for i in range(FOLDS):
             if interrupt.pending:

@@ -627,7 +627,7 @@ def from_mlrl(config: Any, *, regression: bool = False) -> BoomerClassifier | Bo
                 f"{name!r} is no parameter of mlrl-boomer" + (f": did you mean {close[0]!r}?" if close else "")
             )
     settings = {name: row.read(config.get(name)) for name, row in rows.items()}
-    estimator = BoomerRegressor() if regression else BoomerClassifier()
+    estimator = BoomerRegressor() if regression else BoomerClassifier.paper()
     table = {parameter.name: parameter for parameter in estimator.parameter_table}
     for name, row in rows.items():
         for ours, value in row.translate(settings[name], settings).items():

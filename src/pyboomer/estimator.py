@@ -39,6 +39,7 @@ from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
+from pyboomer.learning.sizing import find_learning_rate, find_max_samples
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Watch, train
 from pyboomer.losses import Loss, find_loss
@@ -61,7 +62,8 @@ class RuleEstimator(BaseEstimator, ABC):
     # parameters that all estimators have, of those that are read here
     loss: str | Loss
     n_rules: int
-    learning_rate: float
+    learning_rate: str | float
+    max_samples: str | int | float | None
     l1: float
     l2: float
     bootstrap: bool
@@ -80,6 +82,7 @@ class RuleEstimator(BaseEstimator, ABC):
     callbacks: Any
 
     # what `fit` sets
+    loss_: Loss
     rules_: RuleEnsemble
     training_facts_: dict[str, Any]
     n_features_in_: int
@@ -116,9 +119,13 @@ class RuleEstimator(BaseEstimator, ABC):
     def _find_decision(self, decode: Any = None) -> Decision:
         """How scores become predictions, by the parameters as they are now; `decode` is for this time only."""
 
+    def _choose_loss(self, examples: Examples, form: Any) -> Loss:  # noqa: ARG002
+        """The loss that the parameter `loss` stands for."""
+        return find_loss(self.loss)
+
     def _find_loss(self) -> Loss:
         """What is minimised."""
-        return find_loss(self.loss)
+        return self.loss_
 
     def _find_scale(self, Y: NDArray[Any]) -> float:  # noqa: ARG002
         """The unit in which targets are learned: a power of 2, so that no digit depends on it."""
@@ -168,6 +175,8 @@ class RuleEstimator(BaseEstimator, ABC):
         warn_of_unknown(examples, labels.form.names)
         seed = self._draw_seed(past)
         examples, held_out = self._split(examples, eval_set, labels.form, table, seed)
+        if past is None:
+            self.loss_ = self._choose_loss(examples, labels.form)
         self._learn_form(labels.form, examples, past is not None)
 
         callbacks = self.callbacks or ()
@@ -177,7 +186,8 @@ class RuleEstimator(BaseEstimator, ABC):
             )
             validation = None if held_out is None else self._make_validation(held_out, past)
             lesson = self._make_lesson(examples, table.schema, labels.form.names)
-            rules, loss, course, error = train(lesson, self._make_settings(seed), watch, past, validation)
+            settings = self._make_settings(seed, len(examples.Y))
+            rules, loss, course, error = train(lesson, settings, watch, past, validation)
             if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
                 warnings.warn(
                     f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=3
@@ -185,7 +195,7 @@ class RuleEstimator(BaseEstimator, ABC):
             if not loss <= min(course) + RISE * abs(course[0]):
                 warnings.warn(
                     f"the training loss has risen from {min(course):.4g} to {loss:.4g}: steps are too long; choose a "
-                    f"larger l2 (it is {self.l2}) or a smaller learning_rate (it is {self.learning_rate})",
+                    f"larger l2 (it is {self.l2}) or a smaller learning_rate (it is {settings.learning_rate})",
                     UserWarning,
                     stacklevel=3,
                 )
@@ -201,11 +211,18 @@ class RuleEstimator(BaseEstimator, ABC):
             self._finish(table.schema, examples, held_out, seed, interrupt)
         return self  # or KeyboardInterrupt, when the context ends
 
-    def _make_settings(self, seed: int) -> Settings:
-        """How rules are learned, by the parameters as they are now."""
+    def _make_settings(self, seed: int, n_examples: int) -> Settings:
+        """How rules are learned from so many examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
-        own = {"loss": self._find_loss(), "default_l2": self._default_l2(), "min_coverage": least, "seed": seed}
+        own = {
+            "loss": self._find_loss(),
+            "learning_rate": find_learning_rate(self.learning_rate, n_examples),
+            "max_samples": find_max_samples(self.max_samples, n_examples),
+            "default_l2": self._default_l2(),
+            "min_coverage": least,
+            "seed": seed,
+        }
         return Settings(**chosen | own)
 
     def _make_lesson(self, examples: Examples, schema: Schema, label_names: tuple[str, ...]) -> Lesson:
@@ -222,7 +239,7 @@ class RuleEstimator(BaseEstimator, ABC):
             strata=NO_STRATA if put_back else self._find_strata(examples.Y),
             fixed_features=np.flatnonzero(find_features("fixed_features", self.fixed_features, schema.names)),
             scale=scale,
-            loss_scale=scale ** DEGREE.get(find_loss(self.loss), 0),
+            loss_scale=scale ** DEGREE.get(self.loss_, 0),
         )
 
     def _finish(
@@ -236,9 +253,10 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _check_objective(self) -> None:
         """Rules that minimise one loss cannot go on with another."""
-        before = self.training_facts_.get("objective")
-        if before not in (None, find_loss(self.loss).name):
-            raise ValueError(f"loss must stay {before!r} if warm_start=True, got {find_loss(self.loss).name!r}")
+        if self.loss != "auto" and find_loss(self.loss).name != self.loss_.name:
+            raise ValueError(
+                f"loss must stay {self.loss_.name!r} if warm_start=True, got {find_loss(self.loss).name!r}"
+            )
 
     def _mean_loss(self, examples: Examples, scores: Array) -> float:
         Y = self._sign(examples.Y).astype(np.float64)
@@ -295,7 +313,7 @@ class RuleEstimator(BaseEstimator, ABC):
             "features": self.n_features_in_,
             "labels": examples.Y.shape[1],
             "rules": len(rules),
-            "objective": find_loss(self.loss).name,
+            "objective": self.loss_.name,
             "loss": loss,
             "seconds": round(seconds, 3),
             "seed": seed,

@@ -95,13 +95,15 @@ def _is_scoring(value: Any) -> bool:
 PARAMETERS = (
     Parameter(
         "loss",
-        "example-wise-logistic",
-        '"joint-logistic", "(label|example)-wise-(logistic|squared-error|squared-hinge)", or a pyboomer.Loss',
-        lambda value: isinstance(value, Loss) or _one_of(*FOR_LABELS)(value),
-        "The loss to minimise. The example-wise logistic loss (Eq. 7) aims at predicting the whole label vector "
-        "correctly (subset 0/1 loss), the label-wise one (Eq. 6) at each label on its own (Hamming loss). The joint "
-        "one is about the probability of the label vector among those known, and so learns which are frequent. "
-        "The squared losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or the roots of these sums.",
+        "auto",
+        '"auto", "joint-logistic", "(label|example)-wise-(logistic|squared-error|squared-hinge)", or a pyboomer.Loss',
+        lambda value: isinstance(value, Loss) or _one_of("auto", *FOR_LABELS)(value),
+        "The loss to minimise. The joint logistic one is about the probability of the whole label vector among those "
+        "known, and so learns which labels go together and which vectors are frequent. The paper's example-wise one "
+        "(Eq. 7) aims at the whole label vector, too (subset 0/1 loss), its label-wise one (Eq. 6) at each label on "
+        "its own (Hamming loss). The squared losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or "
+        'the roots of these sums. "auto": "joint-logistic"; "label-wise-logistic" if examples times known label '
+        "vectors are more than 20 million, if labels have weights, or if known_vectors=False. `loss_` tells which.",
     ),
     Parameter(
         "head",
@@ -115,7 +117,7 @@ PARAMETERS = (
     ),
     Parameter(
         "n_rules",
-        2000,
+        4000,
         "a whole number of at least 1",
         lambda value: _is_whole(value, 1),
         "The number of rules to learn, the default rule included.",
@@ -130,10 +132,12 @@ PARAMETERS = (
     ),
     Parameter(
         "learning_rate",
-        0.1,
-        "in (0, 1]",
-        lambda value: _is_real(value) and 0 < value <= 1,
-        "The shrinkage: the scores of every rule but the default rule are multiplied by it (Alg. 1, line 8).",
+        "auto",
+        '"auto" or in (0, 1]',
+        lambda value: _one_of("auto")(value) or (_is_real(value) and 0 < value <= 1),
+        "The shrinkage: the scores of every rule but the default rule are multiplied by it (Alg. 1, line 8). "
+        '"auto": 0.05 for up to 2,500 examples, 0.1 for 10,000, 0.3 for 90,000 and more, growing with the square root '
+        "of their number.",
     ),
     Parameter(
         "l1",
@@ -169,19 +173,19 @@ PARAMETERS = (
     ),
     Parameter(
         "max_samples",
-        None,
-        "None, a whole number from 1 to 2**32 or a fraction in (0, 1]",
-        lambda value: _is_size(value) and (value is None or value <= 2**32),  # drawn one by one
+        "auto",
+        '"auto", None, a whole number from 1 to 2**32 or a fraction in (0, 1]',
+        lambda value: _one_of("auto")(value) or (_is_size(value) and (value is None or value <= 2**32)),  # one by one
         "How many examples a sample has, if bootstrap=True: a number or a fraction of them. None: as many as there are "
-        "with replacement, two thirds of them without.",
+        'with replacement, two thirds of them without. "auto": 20,000 if there are more; None otherwise.',
     ),
     Parameter(
         "max_features",
-        "log2",
-        '"log2", None, a whole number of at least 1 or a fraction in (0, 1]',
-        lambda value: _is_size(value, "log2"),
-        "How many features are drawn at each refinement of a rule: floor(log2(L - 1) + 1) of L features, all (None), "
-        "a number or a fraction of them.",
+        "sqrt",
+        '"sqrt", "log2", None, a whole number of at least 1 or a fraction in (0, 1]',
+        lambda value: _is_size(value, "sqrt", "log2"),
+        "How many features are drawn at each refinement of a rule: the square root of L features, rounded up, the "
+        "paper's floor(log2(L - 1) + 1), all (None), a number or a fraction of them.",
     ),
     Parameter(
         "fixed_features",
@@ -200,10 +204,11 @@ PARAMETERS = (
     ),
     Parameter(
         "max_conditions",
-        None,
+        4,
         "None or a whole number of at least 1",
         lambda value: value is None or _is_whole(value, 1),
-        "The largest number of conditions of a rule; None for no limit, as in the paper.",
+        "The largest number of conditions of a rule; None for no limit, as in the paper. With 1, the model is additive: "
+        "see `shape_functions`.",
     ),
     Parameter(
         "min_coverage",
@@ -374,10 +379,20 @@ _SAMPLING = Parameter(
 )
 _OF_LABELS = ("loss", "default_rule", "search", "decode", "known_vectors", "calibration", "class_weight")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
-_OF_NUMBERS = {
-    "sampling": _SAMPLING,
-    # numbers are overfitted by as many rules as labels are learned with
-    "n_rules": replace(next(p for p in PARAMETERS if p.name == "n_rules"), default=500),
+# Numbers are overfitted by as many rules as labels are learned with.
+_DEFAULTS_FOR_NUMBERS = {"n_rules": 500, "learning_rate": 0.1, "max_features": "log2", "max_conditions": None}
+_OF_NUMBERS = {"sampling": _SAMPLING} | {
+    p.name: replace(p, default=_DEFAULTS_FOR_NUMBERS[p.name]) for p in PARAMETERS if p.name in _DEFAULTS_FOR_NUMBERS
+}
+# What the paper learns with. It tunes the learning rate, l2 and the number of rules; these are in the middle.
+PAPER: dict[str, Any] = {
+    "loss": "example-wise-logistic",
+    "n_rules": 1000,
+    "default_rule": "newton",
+    "learning_rate": 0.3,
+    "max_samples": None,
+    "max_features": "log2",
+    "max_conditions": None,
 }
 REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))
 

@@ -16,7 +16,7 @@ from pyboomer.data.targets import TargetForm, Targets, read_targets
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.training import Progress
-from pyboomer.losses import Loss, find_loss
+from pyboomer.losses import Loss
 from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
 from pyboomer.predicting.decision import Decision
@@ -77,12 +77,12 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         *,
         head: str | int | float = "multi",
         n_rules: int = 500,
-        learning_rate: float = 0.1,
+        learning_rate: str | float = 0.1,
         l1: float = 0.0,
         l2: float = 1.0,
         bootstrap: bool = True,
         sampling: str = "with-replacement",
-        max_samples: int | float | None = None,
+        max_samples: str | int | float | None = "auto",
         max_features: str | int | float | None = "log2",
         fixed_features: Any = None,
         max_labels: str | int | float | None = None,
@@ -192,7 +192,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         return Y
 
     def _find_scale(self, Y: NDArray[Any]) -> float:
-        spread = float(np.std(Y)) if find_loss(self.loss) in DEGREE else 1.0
+        spread = float(np.std(Y)) if self.loss_ in DEGREE else 1.0
         return 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
 
     def _default_l2(self) -> float:
@@ -202,4 +202,4 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self._form = form
 
     def _find_decision(self, decode: Any = None) -> Decision:  # noqa: ARG002
-        return Decision("numbers", find_loss(self.loss))
+        return Decision("numbers", self.loss_)

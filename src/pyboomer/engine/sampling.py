@@ -7,6 +7,7 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 64-bit mixing function. NumPy's generators would need a Python object per draw, which compiled code cannot make.
 """
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 from typing import NamedTuple
@@ -178,6 +179,8 @@ def count_features(max_features: str | int | float | None, n_features: int) -> i
     """How many features a refinement step draws: the paper's floor(log2(L - 1) + 1) for "log2" (Alg. 3, line 2)."""
     if max_features is None:
         return n_features
+    if max_features == "sqrt":
+        return max(1, math.ceil(math.sqrt(n_features)))
     if max_features == "log2":
         return max(1, int(np.log2(max(n_features - 1, 1)) + 1))
     if isinstance(max_features, Integral):

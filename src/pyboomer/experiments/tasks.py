@@ -104,10 +104,9 @@ def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> 
     if setting.learning_rate is None or setting.l2 is None:
         raise ValueError(f"{task.approach} needs a learning rate and an L2 weight, got the setting {setting}")
     if approach.kind == "rules":
-        model = BoomerClassifier(
+        model = BoomerClassifier.paper(
             **approach.parameters,
             n_rules=setting.size,
-            default_rule="newton",
             learning_rate=setting.learning_rate,
             l2=setting.l2,
             max_features=task.max_features,

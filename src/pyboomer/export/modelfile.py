@@ -63,7 +63,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
     """Write a fitted model; the file appears only once it is complete."""
     model._validate_parameters()  # they may have been set since, to what `load_model` would refuse
     is_regressor = isinstance(model._form, TargetForm)
-    loss = find_loss(model.loss)
+    loss = model.loss_
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -193,6 +193,7 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
     known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
     model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
     model._validate_parameters()
+    model.loss_ = find_loss(model.loss)
 
     rules = RuleEnsemble.from_dict(content["rules"])
     _check_rules(rules)
@@ -281,7 +282,7 @@ def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) ->
     else:
         form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
     vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
-    counts = _read_counts(content["label_vector_counts"], len(vectors), find_loss(model.loss).prepare is not None)
+    counts = _read_counts(content["label_vector_counts"], len(vectors), model.loss_.prepare is not None)
     curves = content["calibration"]
     model._set_form(form, vectors, counts, None if curves is None else Calibration.from_dict(curves, len(names)))
 

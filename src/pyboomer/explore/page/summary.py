@@ -22,7 +22,7 @@ from pyboomer.explore.dependence import label_dependence
 from pyboomer.explore.judging import make_judge
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding
-from pyboomer.losses import find_loss
+from pyboomer.losses import Loss
 from pyboomer.predicting.decision import Decision
 from pyboomer.rules.ensemble import RuleEnsemble
 
@@ -288,7 +288,7 @@ def _count_categories(column: Array, categories: tuple[Any, ...]) -> dict[str, A
 def _list_parameters(model: "RuleEstimator") -> Iterator[dict[str, Any]]:
     for parameter in model.parameter_table:
         value = getattr(model, parameter.name)
-        shown = find_loss(value).name if parameter.name == "loss" else _describe_value(value)
+        shown = value.name if isinstance(value, Loss) else _describe_value(value)
         changed = shown != _describe_value(parameter.default)
         yield {"name": parameter.name, "value": shown, "changed": changed, "meaning": parameter.meaning}
 
