@@ -207,8 +207,8 @@ PARAMETERS = (
         4,
         "None or a whole number of at least 1",
         lambda value: value is None or _is_whole(value, 1),
-        "The largest number of conditions of a rule; None for no limit, as in the paper. With 1, the model is additive: "
-        "see `shape_functions`.",
+        "The largest number of conditions of a rule; None for no limit, as in the paper. With 1, the model is "
+        "additive: see `shape_functions`.",
     ),
     Parameter(
         "min_coverage",

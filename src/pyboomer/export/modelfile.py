@@ -70,7 +70,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "kind": "regressor" if is_regressor else "classifier",
         "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.parameter_table)}
         | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
-        "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values()},
+        "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values(), "auto": model.loss == "auto"},
         "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
         **(_describe_targets(model) if is_regressor else _describe_labels(model)),
         "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
@@ -191,9 +191,10 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
     # a parameter that is new since the file was written has the value that the model was learned with
     known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
-    model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
+    chosen = _read_loss(content["loss"], loss)
+    model = estimator(loss="auto" if content["loss"].get("auto") is True else chosen, **known | parameters)
     model._validate_parameters()
-    model.loss_ = find_loss(model.loss)
+    model.loss_ = find_loss(chosen)
 
     rules = RuleEnsemble.from_dict(content["rules"])
     _check_rules(rules)

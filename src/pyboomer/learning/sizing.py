@@ -1,8 +1,8 @@
 """What "auto" stands for: settings that depend on how much data there is.
 
-They were measured (docs/results/defaults.md). Few examples are learned slowly, with small steps: what rules have in common is
-kept, and what each of them has by chance averages out. Many examples leave less to chance, so steps may be longer, and
-a part of them is enough to choose conditions by.
+They were measured (docs/results/defaults.md). Few examples are learned slowly, in small steps: what rules have in common
+is kept, and what each of them has by chance averages out. Many examples leave less to chance: steps may be longer, and
+a part of the examples is enough to choose conditions by.
 
 | examples | learning rate | examples that conditions are chosen by |
 |---|---|---|
@@ -35,7 +35,7 @@ def find_max_samples(max_samples: str | int | float | None, n: int) -> int | flo
 
 
 def choose_loss(examples: Examples, n_vectors: int) -> Loss:
-    """The joint loss, unless it takes long, or a label of an example has a weight of its own, which it has no use for."""
+    """The joint loss, unless it takes long, or labels have weights of their own, which it has no use for."""
     weight = examples.label_weight
     weighted = weight is not None and not np.isin(weight, (0, 1)).all()
     if weighted or len(examples.Y) * n_vectors > MOST_CELLS:
