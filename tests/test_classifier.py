@@ -86,7 +86,7 @@ def test_limits_on_rules_are_kept() -> None:
 def test_the_search_by_bound_and_the_exact_one_learn_equally_well() -> None:
     losses = []
     for search in ("bound", "exact"):
-        model = classifier(search=search, n_rules=100, learning_rate=0.3).fit(X, Y)
+        model = classifier(loss="example-wise-logistic", search=search, n_rules=100, learning_rate=0.3).fit(X, Y)
         losses.append(example_wise_logistic.value(2.0 * Y - 1, model.decision_function(X)).mean())
     assert losses[0] == pytest.approx(losses[1], rel=0.15)
 
@@ -101,7 +101,10 @@ def test_a_loss_of_ones_own_is_learned_like_a_built_in_one(shape: str) -> None:
 
     own = Loss("own", shape, example_wise_logistic.value, derivatives)
     options: dict[str, Any] = {"search": "exact" if shape == "dense" else "bound"}
-    model, expected = classifier(loss=own, **options).fit(X, Y), classifier(**options).fit(X, Y)
+    model, expected = (
+        classifier(loss=own, **options).fit(X, Y),
+        classifier(loss="example-wise-logistic", **options).fit(X, Y),
+    )
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 

@@ -184,7 +184,7 @@ def test_what_has_no_counterpart_is_refused_with_a_reason(
         ({"max_rules": 2.5}, "max_rules must be a whole number of at least 0, got 2.5"),
         ({"time_limit": -1}, "time_limit must be a whole number of at least 0, got -1"),
         ({"shrinkage": "fast"}, "shrinkage must be a number, got 'fast'"),
-        ({"shrinkage": 3}, "shrinkage=3: learning_rate must be in (0, 1], got 3.0"),
+        ({"shrinkage": 3}, 'shrinkage=3: learning_rate must be "auto" or in (0, 1], got 3.0'),
         ({"shrinkage": float("nan")}, "shrinkage must be a number of at least 0, got nan"),
         ({"l1_regularization_weight": -1}, "l1_regularization_weight must be a number of at least 0, got -1"),
         ({"feature_sampling": "without-replacement{size=1}"}, "feature_sampling='without-replacement{size=1}' has an "),
@@ -218,7 +218,7 @@ def test_an_empty_configuration_has_the_defaults_of_mlrl_boomer() -> None:
         "bootstrap": False,
         "random_state": 1,
     }
-    assert from_mlrl({}).get_params() == BoomerClassifier(**expected, default_rule="newton").get_params()
+    assert from_mlrl({}).get_params() == BoomerClassifier.paper(**expected).get_params()
     del expected["loss"]
     assert from_mlrl({}, regression=True).get_params() == BoomerRegressor(**expected).get_params()
 

@@ -186,7 +186,7 @@ def test_the_curve_of_other_rules_is_not_kept() -> None:
 
 
 def test_a_calibration_stays_as_long_as_the_scores() -> None:
-    model = fit(BoomerClassifier(), calibration="isotonic", n_rules=10)
+    model = fit(BoomerClassifier("label-wise-logistic"), calibration="isotonic", n_rules=10)
     assert model.calibration_ is not None
     np.testing.assert_allclose(compact(model).predict_proba(X), model.predict_proba(X))
     for edited in replace_rules(model, model.rules_[:5]), refit_heads(model, X, Y):
@@ -294,7 +294,9 @@ def test_the_known_label_vectors_are_those_of_the_data() -> None:
 @pytest.mark.parametrize("shape", ["built-in", "diagonal", "diagonal-minus-outer", "dense"])
 def test_a_head_of_some_labels_is_the_newton_step_for_them(shape: str) -> None:
     loss = BUILT_IN["example-wise-logistic"] if shape == "built-in" else user_loss(shape)
-    model = fit(BoomerClassifier("example-wise-logistic" if shape == "built-in" else loss), n_rules=2)
+    model = fit(
+        BoomerClassifier("example-wise-logistic" if shape == "built-in" else loss), n_rules=2, learning_rate=0.1
+    )
     rules = insert_rule(model.rules_[:1], Rule.parse("IF x0 > 0 THEN y2 +9, y0 +9"))
     refitted = refit_heads(replace_rules(model, rules), X, Y, WEIGHT).rules_
     covered = X[:, 0] > 0

@@ -92,7 +92,7 @@ def test_other_data_can_be_learned_from_later() -> None:
 
 def test_going_on_with_another_loss_is_an_error() -> None:
     model = make(BoomerClassifier(), warm_start=True, n_rules=20).fit(X, Y)
-    with pytest.raises(ValueError, match="loss must stay 'example-wise-logistic' if warm_start=True, got 'label-wise"):
+    with pytest.raises(ValueError, match="loss must stay 'joint-logistic' if warm_start=True, got 'label-wise"):
         model.set_params(n_rules=30, loss="label-wise-logistic").fit(X, Y)
 
 
@@ -107,7 +107,9 @@ def test_going_on_with_unknown_categories_is_an_error_that_names_the_feature(kin
 
 
 def test_label_vectors_of_further_examples_become_known() -> None:
-    model = make(BoomerClassifier(), warm_start=True, n_rules=5).fit(X[:3], [[1, 0, 0]] * 3)
+    model = make(BoomerClassifier("example-wise-logistic", learning_rate=0.1), warm_start=True, n_rules=5).fit(
+        X[:3], [[1, 0, 0]] * 3
+    )
     model.set_params(n_rules=300).fit(X, Y)
     assert model.label_vectors_[0].tolist() == [1, 0, 0]
     assert {tuple(v) for v in model.label_vectors_.tolist()} == {(1, 0, 0), *map(tuple, Y.tolist())}

@@ -29,7 +29,7 @@ REJECTED: dict[str, list[Any]] = {
     "bootstrap": ["yes", 0, 1, None, 0.5],
     "sampling": ["bootstrap", None, True, "stratified"],
     "max_samples": [0, -1, 0.0, 1.5, "2/3", True, NAN, 2**33, 2**63],
-    "max_features": ["sqrt", "LOG2", 0, -1, 0.0, 1.5, NAN, True, [3], np.array([1, 2])],
+    "max_features": ["SQRT", "LOG2", 0, -1, 0.0, 1.5, NAN, True, [3], np.array([1, 2])],
     "fixed_features": [3, {"a"}, 1.5, "from_dtype"],
     "max_labels": ["all", 0, -1, 0.0, 1.5, NAN, True],
     "max_conditions": [0, -1, 2.0, "3", True],

@@ -102,7 +102,7 @@ def test_help_gives_meaning_and_default_of_parameters(run: Run) -> None:
     for parameter in PARAMETERS:
         if parameter.name not in NOT_OPTIONS:
             assert "--" + parameter.name.replace("_", "-") in text
-    assert "[default: example-wise-logistic]" in text
+    assert "[default: auto]" in text
     assert "--bootstrap / --no-bootstrap" in text
 
 
@@ -124,7 +124,7 @@ def test_values_are_read_as_the_plainest_thing_they_can_be() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--learning-rate", "3.0"], "learning_rate must be in (0, 1], got 3.0"),
+        (["--learning-rate", "3.0"], 'learning_rate must be "auto" or in (0, 1], got 3.0'),
         (["--n-rules", "ten"], "n_rules must be a whole number of at least 1, got 'ten'"),
         (
             ["--head", "none"],
@@ -158,7 +158,7 @@ def test_a_model_learned_from_a_data_set_names_features_and_labels(run: Run) -> 
     assert "1,797 examples, 64 features, 7 labels" in outcome.out
     text = run("rules", "model.json").out
     assert "IF pixel_" in text
-    assert "DEFAULT a +" in text
+    assert "DEFAULT a -" in text
     assert len(text.splitlines()) == 11
 
 
@@ -755,7 +755,7 @@ def test_training_may_stop_early(run: Run) -> None:
     options = ("--early-stopping", "--n-iter-no-change", "10", "--scoring", "accuracy", "--learning-rate", "1")
     assert run("train", "digits7", "-o", "model.json", *options, "--random-state", "1").code == 0
     assert len(load_model("model.json").rules_) < 1000
-    assert "up to 2,000 rules" in run("evaluate", "digits7", *options).out
+    assert "up to 4,000 rules" in run("evaluate", "digits7", *options).out
     assert fails_in_one_line(run("train", "digits7", "-o", "model.json", "--scoring", "hammer"))
 
 

@@ -169,7 +169,11 @@ def test_labels_are_drawn_for_each_rule(max_labels: Any, size: int) -> None:
 @pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
 def test_l1_regularisation_leaves_labels_out(loss: str, head: Any) -> None:
     def fit(l1: float) -> RuleEnsemble:
-        return BoomerClassifier(loss=loss, head=head, l1=l1, n_rules=40, random_state=1).fit(X, LABELS).rules_
+        return (
+            BoomerClassifier(loss=loss, head=head, l1=l1, n_rules=40, learning_rate=0.1, random_state=1)
+            .fit(X, LABELS)
+            .rules_
+        )
 
     sums = [np.abs(fit(l1).head_scores).sum() for l1 in (0.0, 1.0, 3.0)]
     with pytest.warns(UserWarning, match=r"l1=1000000000.0 leaves no score of any rule"):
@@ -183,7 +187,8 @@ def test_l1_regularisation_leaves_labels_out(loss: str, head: Any) -> None:
 
 
 def test_fixed_features_need_not_be_drawn() -> None:
-    options: dict[str, Any] = {"max_features": 1, "n_rules": 60, "random_state": 1}
+    options: dict[str, Any] = {"loss": "example-wise-logistic", "max_features": 1, "max_conditions": None}
+    options |= {"n_rules": 60, "learning_rate": 0.1, "random_state": 1}
     names = [f"x{i}" for i in range(L)]
     import pandas as pd
 

@@ -36,7 +36,7 @@ def test_a_callback_is_called_after_each_rule_with_number_loss_and_seconds() -> 
         seen.append(progress)
         losses.append(progress.loss)
 
-    model = learn(callbacks=watch)
+    model = learn(loss="example-wise-logistic", callbacks=watch)
     assert [progress.n_rules for progress in seen] == list(range(1, 31))
     assert all(a.seconds <= b.seconds for a, b in pairwise(seen))
     stages = list(model.staged_decision_function(X))

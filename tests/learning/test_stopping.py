@@ -28,7 +28,9 @@ def fit_with_eval_set(**options: Any) -> BoomerClassifier:
 
 
 def test_the_curve_is_minus_the_loss_of_the_held_out_examples() -> None:
-    model = classifier(n_rules=35).fit(X[TRAIN], Y[TRAIN], eval_set=(X[HELD_OUT], Y[HELD_OUT]))
+    model = classifier(loss="example-wise-logistic", n_rules=35).fit(
+        X[TRAIN], Y[TRAIN], eval_set=(X[HELD_OUT], Y[HELD_OUT])
+    )
     counts = [point.n_rules for point in model.validation_curve_]
     assert counts == [1, 10, 20, 30, 35]
     for point, scores in zip(
@@ -122,7 +124,7 @@ def test_a_scorer_sees_only_complete_examples_and_the_loss_all() -> None:
         pytest.warns(UserWarning, match="no example has all its labels known"),
         pytest.raises(ValueError, match='scoring must be "loss": of no held-out example all labels are known'),
     ):
-        classifier(early_stopping=True, scoring="accuracy", n_rules=50).fit(X, masked)
+        classifier(loss="joint-logistic", early_stopping=True, scoring="accuracy", n_rules=50).fit(X, masked)
 
 
 def test_a_score_that_is_no_number_is_an_error() -> None:
@@ -183,7 +185,7 @@ def test_a_regressor_stops_as_well(max_bins: int | None) -> None:
 
 
 def test_the_facts_are_those_of_the_rules_that_are_kept() -> None:
-    model = fit_with_eval_set()
+    model = fit_with_eval_set(loss="example-wise-logistic")
     expected = example_wise_logistic.value(2.0 * Y[TRAIN] - 1, model.decision_function(X[TRAIN])).mean()
     assert model.training_facts_["loss"] == pytest.approx(expected)
 

@@ -12,7 +12,9 @@ Y = (X[:, :3] > 0).astype(int)
 
 
 def test_a_training_loss_that_rises_is_told_with_the_cure() -> None:
-    model = BoomerClassifier("example-wise-squared-error", n_rules=150, learning_rate=0.3, random_state=1)
+    model = BoomerClassifier(
+        "example-wise-squared-error", n_rules=150, learning_rate=0.3, max_conditions=None, random_state=1
+    )
     with pytest.warns(UserWarning, match=r"loss has risen .* larger l2 \(it is 1.0\) or a smaller learning_rate"):
         model.fit(X, Y)
     with warnings.catch_warnings():

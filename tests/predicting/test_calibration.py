@@ -22,8 +22,8 @@ TRAIN, TEST = np.arange(400), np.arange(400, 600)
 
 
 def classifier(**options: Any) -> BoomerClassifier:
-    defaults: dict[str, Any] = {"n_rules": 200, "random_state": 1, "learning_rate": 0.5, "calibration": "isotonic"}
-    return BoomerClassifier(**{**defaults, **options})
+    defaults: dict[str, Any] = {"n_rules": 200, "random_state": 1, "learning_rate": 0.5, "max_conditions": None}
+    return BoomerClassifier(**{**defaults, "calibration": "isotonic", **options})
 
 
 def expected_calibration_error(Y: Any, P: Any, n_bins: int = 15) -> float:
@@ -56,7 +56,7 @@ def test_the_rules_are_those_of_a_model_that_is_not_calibrated() -> None:
 
 
 def test_all_other_decodings_and_probabilities_follow_the_curves() -> None:
-    model = classifier().fit(X, Y)
+    model = classifier(loss="example-wise-logistic").fit(X, Y)
     p = model.predict_proba(X)
     assert model.calibration_ is not None
     np.testing.assert_allclose(p, expit(model.calibration_.log_odds(model.decision_function(X))))

@@ -1,7 +1,7 @@
 """What "auto" stands for: settings that depend on how much data there is.
 
-They were measured (docs/results/defaults.md). Few examples are learned slowly, in small steps: what rules have in common
-is kept, and what each of them has by chance averages out. Many examples leave less to chance: steps may be longer, and
+They were measured (docs/results/defaults.md). Few examples are learned slowly, in small steps: what rules have in
+common is kept, and what each has by chance averages out. Many examples leave less to chance: steps may be longer, and
 a part of the examples is enough to choose conditions by.
 
 | examples | learning rate | examples that conditions are chosen by |
