@@ -1,5 +1,6 @@
 """What the tests of the algorithm share: the engine and the reference behind one call each, and their comparison."""
 
+import gc
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -29,6 +30,7 @@ Array = NDArray[np.float64]
 
 settings.register_profile("compiled", deadline=None)  # the first call of a compiled function takes its time
 settings.load_profile("compiled")
+gc.set_threshold(100_000)  # compiling makes many objects that stay: to look for cycles among them takes its time
 
 DEFAULTS: dict[str, Any] = {
     "loss": example_wise_logistic,

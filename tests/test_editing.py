@@ -348,14 +348,20 @@ def ensembles(draw: st.DrawFn) -> RuleEnsemble:
     return RuleEnsemble.from_rules(rules, Schema(("x0", "x1", "x2"), {2: (0, 1, 5)}), ("y0", "y1"))
 
 
-SMALL = BoomerClassifier(n_rules=1, categorical_features=[2]).fit([[0, 0, 0], [1, 1, 1], [2, 2, 5]], np.eye(3)[:, :2])
 ANYWHERE = np.array([np.nan, *THRESHOLDS, *np.nextafter(THRESHOLDS, 9), -9, 9])
 EVERYTHING = np.array(np.meshgrid(ANYWHERE, ANYWHERE, [0, 1, 5, 7, np.nan])).reshape(3, -1).T
 
 
-@given(ensembles())
-def test_a_compact_model_gives_the_same_scores(rules: RuleEnsemble) -> None:
-    model = replace_rules(SMALL, rules)
+@pytest.fixture(scope="module")
+def small() -> BoomerClassifier:
+    """A model whose rules are replaced; not made while tests are collected, which every process does."""
+    model = BoomerClassifier(n_rules=1, categorical_features=[2])
+    return model.fit([[0, 0, 0], [1, 1, 1], [2, 2, 5]], np.eye(3)[:, :2])
+
+
+@given(rules=ensembles())
+def test_a_compact_model_gives_the_same_scores(small: BoomerClassifier, rules: RuleEnsemble) -> None:
+    model = replace_rules(small, rules)
     smaller = compact(model)
     np.testing.assert_allclose(smaller.decision_function(EVERYTHING), model.decision_function(EVERYTHING), atol=1e-9)
     assert len(smaller.rules_) <= len(rules)
@@ -383,7 +389,7 @@ def test_a_learned_model_becomes_smaller(estimator: Any, tmp_path: Path) -> None
     assert load_model(tmp_path / "model.json").rules_ == smaller.rules_
 
 
-def test_bodies_are_merged_by_what_they_mean() -> None:
+def test_bodies_are_merged_by_what_they_mean(small: BoomerClassifier) -> None:
     texts = [
         "DEFAULT y0 -1, y1 +2",
         "IF x0 <= 1 AND x0 <= 0 AND x2 == 5 AND x2 != 1 THEN y0 +1",
@@ -397,10 +403,10 @@ def test_bodies_are_merged_by_what_they_mean() -> None:
         "IF x1 > 1 THEN y0 -1",
         "DEFAULT y0 -1",
     ]
-    rules = SMALL.rules_[:0]
+    rules = small.rules_[:0]
     for text in texts:
         rules = insert_rule(rules, Rule.parse(text))
-    assert [str(rule) for rule in compact(replace_rules(SMALL, rules)).rules_] == [
+    assert [str(rule) for rule in compact(replace_rules(small, rules)).rules_] == [
         "DEFAULT y0 -2, y1 +2",
         "IF x0 <= 0 AND x2 == 5 THEN y0 +1, y1 +2",
         "IF x2 != 0 AND x2 != 1 AND x2 != 5 THEN y0 +3",  # a category that is new meets it
@@ -410,11 +416,11 @@ def test_bodies_are_merged_by_what_they_mean() -> None:
 @pytest.mark.parametrize(
     "texts", [["DEFAULT y0 +0"], ["DEFAULT y0 +1", "DEFAULT y0 -1"], ["IF x0 <= 0 AND x0 > 0 THEN y0 +1"]]
 )
-def test_a_model_without_effect_keeps_one_rule_without_effect(texts: list[str]) -> None:
-    rules = SMALL.rules_[:0]
+def test_a_model_without_effect_keeps_one_rule_without_effect(small: BoomerClassifier, texts: list[str]) -> None:
+    rules = small.rules_[:0]
     for text in texts:
         rules = insert_rule(rules, Rule.parse(text))
-    smaller = compact(replace_rules(SMALL, rules))
+    smaller = compact(replace_rules(small, rules))
     assert len(smaller.rules_) == 1
     assert not smaller.decision_function(EVERYTHING).any()
 

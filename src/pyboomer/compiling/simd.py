@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 from numpy.typing import NDArray
 
 from pyboomer.compiling.kernel import inner, plain
@@ -124,25 +124,19 @@ def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: A
     return types.void(array, types.intp), generate
 
 
+def _fill(builder: Any, number: Any) -> Any:
+    """A vector of one number, eight times."""
+    one = builder.insert_element(ir.Constant(_DOUBLES, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(one, ir.Constant(_DOUBLES, ir.Undefined), mask)
+
+
 @intrinsic
 def _splat(typing_context: Any, value: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        one = builder.insert_element(ir.Constant(_DOUBLES, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return builder.shuffle_vector(one, ir.Constant(_DOUBLES, ir.Undefined), mask)
+        return _fill(builder, args[0])
 
     return VECTOR(types.float64), generate
-
-
-def _binary(name: str) -> Any:
-    @intrinsic
-    def operation(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-            return getattr(builder, name)(*args, flags=_FLAGS)
-
-        return VECTOR(VECTOR, VECTOR), generate
-
-    return operation
 
 
 def _halve(builder: Any, vector: Any) -> list[Any]:
@@ -235,28 +229,34 @@ def _power_of_two(typing_context: Any, shifted: Any) -> Any:  # noqa: ARG001
     return VECTOR(VECTOR), generate
 
 
-_OPERATIONS = {
-    operator.add: _binary("fadd"),
-    operator.sub: _binary("fsub"),
-    operator.mul: _binary("fmul"),
-    operator.truediv: _binary("fdiv"),
-}
+def _define(symbol: Any, name: str) -> None:
+    """Let an operator work on vectors, and on a vector and a number.
+
+    Not by `overload`: Numba would look at it, and compile something for it, at every sum of two numbers in any code.
+    """
+
+    @type_callable(symbol)
+    def type_operation(context: Any) -> Any:  # noqa: ARG001
+        def choose(a: Any, b: Any) -> Any:
+            if VECTOR in (a, b) and all(kind is VECTOR or isinstance(kind, types.Number) for kind in (a, b)):
+                return VECTOR(*(VECTOR if kind is VECTOR else types.float64 for kind in (a, b)))
+            return None
+
+        return choose
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        pairs = zip(signature.args, args, strict=True)
+        a, b = (value if kind is VECTOR else _fill(builder, value) for kind, value in pairs)
+        return getattr(builder, name)(a, b, flags=_FLAGS)
+
+    for kinds in ((VECTOR, VECTOR), (VECTOR, types.float64), (types.float64, VECTOR)):
+        lower_builtin(symbol, *kinds)(generate)
 
 
-def _define(symbol: Any, operation: Any) -> None:
-    @overload(symbol, strict=False)  # the lambdas have no annotations
-    def choose(a: Any, b: Any) -> Any:
-        if a is VECTOR and b is VECTOR:
-            return lambda a, b: operation(a, b)
-        if a is VECTOR and isinstance(b, types.Number):
-            return lambda a, b: operation(a, _splat(b))
-        if b is VECTOR and isinstance(a, types.Number):
-            return lambda a, b: operation(_splat(a), b)
-        return None
-
-
-for _symbol, _operation in _OPERATIONS.items():
-    _define(_symbol, _operation)
+_define(operator.add, "fadd")
+_define(operator.sub, "fsub")
+_define(operator.mul, "fmul")
+_define(operator.truediv, "fdiv")
 
 if config.DISABLE_JIT:
 
