@@ -86,10 +86,10 @@ def _find_heirs(
 @inner
 def _excludes(before: Bits, met: Bits, behind: Bits) -> bool:
     """Whether a condition excludes an example that those kept before it and all behind it cover."""
-    for w in range(before.shape[0]):
-        if before[w] & ~met[w] & behind[w] != 0:
-            return True
-    return False
+    w = 0
+    while w < before.shape[0] and before[w] & ~met[w] & behind[w] == 0:
+        w += 1
+    return w < before.shape[0]
 
 
 @inner
@@ -111,9 +111,7 @@ def _mark(columns: Any, feature: int, operator: int, value: float, n_examples: i
 
 
 @_mark.of(SortedColumns)
-def _mark_sorted(
-    columns: SortedColumns, feature: int, operator: int, value: float, n_examples: int, met: Bits
-) -> None:
+def _mark_sorted(columns: SortedColumns, feature: int, operator: int, value: float, n_examples: int, met: Bits) -> None:
     first, last, negated = find_span(columns, feature, operator, value)
     entry = columns.example[feature]
     inside = 2 * (last - first) < n_examples  # flip the fewer: those in the span, or all others
@@ -130,9 +128,7 @@ def _mark_sorted(
 
 
 @_mark.of(BinnedColumns)
-def _mark_binned(
-    columns: BinnedColumns, feature: int, operator: int, value: float, n_examples: int, met: Bits
-) -> None:
+def _mark_binned(columns: BinnedColumns, feature: int, operator: int, value: float, n_examples: int, met: Bits) -> None:
     codes = columns.codes[feature]
     # The codes from `first` to `last` meet the condition, or just they do not; that of a missing value never does.
     last, negated = np.uint8(value), operator in (ABOVE, UNEQUAL)
@@ -148,9 +144,7 @@ def _mark_binned(
 
 
 @_mark.of(SparseColumns)
-def _mark_sparse(
-    columns: SparseColumns, feature: int, operator: int, value: float, n_examples: int, met: Bits
-) -> None:
+def _mark_sparse(columns: SparseColumns, feature: int, operator: int, value: float, n_examples: int, met: Bits) -> None:
     fill_meets = meets(columns.fill[feature], operator, value)
     _fill(met, fill_meets)
     for e in range(columns.start[feature], columns.start[feature + 1]):
