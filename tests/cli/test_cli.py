@@ -474,6 +474,13 @@ def test_rules_can_be_filtered(run: Run) -> None:
     }
     best = json.loads(run("rules", "model.json", "--top", "3", "--json").out)
     assert [rule["gain"] for rule in best] == sorted((rule["gain"] for rule in every), reverse=True)[:3]
+    most = json.loads(run("rules", "model.json", "--label", "g", "--top", "60%", "--json").out)
+    gains = sorted((rule["gain"] for rule in some), reverse=True)
+    assert [rule["gain"] for rule in most] == gains[: len(most)]
+    assert sum(gains[: len(most) - 1]) < 0.6 * sum(gains) <= sum(gains[: len(most)])
+    assert "g " in run("rules", "model.json", "--label", "g", "--top", "60%").out
+    for wrong in ("0", "101%", "ten"):
+        assert f"{wrong!r} is neither a number of rules" in run("rules", "model.json", "--top", wrong).err
 
 
 def test_names_cannot_fake_lines_or_speak_to_the_terminal(run: Run, frame: pd.DataFrame) -> None:

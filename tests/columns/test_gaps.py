@@ -13,13 +13,14 @@ from pyboomer.loading import load_model
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.digits import FEWEST_DIGITS
 from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.text import NO_DIGITS
 
 
 def read_again(rules: RuleEnsemble) -> RuleEnsemble:
     """The rules as they are read from what is printed of them."""
     again = rules[:0]
     for rule in rules:
-        again = insert_rule(again, Rule.parse(rule.to_text(max_labels=None)))
+        again = insert_rule(again, Rule.parse(rule.to_text(None, None)))
     return again
 
 
@@ -57,6 +58,21 @@ def test_printed_rules_of_sparse_data_cover_the_same_examples() -> None:
     X[np.random.default_rng(1).random(X.shape) < 0.6] = 0
     clf = BoomerClassifier(n_rules=100, random_state=1).fit(sp.csr_array(X), Y)
     assert_same_coverage(clf, sp.csr_array(X))
+
+
+def test_words_of_sparse_data_are_there_or_not() -> None:
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((200, 4)) < 0.7, 0.0, rng.random((200, 4)) + 0.5)
+    X[:, 1] *= rng.choice([-1.0, 1.0], 200)  # zero is not the least value
+    Y = (np.abs(X[:, :2]) > [[0.0, 0.9]]).astype(int)
+    rules = BoomerClassifier(n_rules=30, random_state=1).fit(sp.csr_array(X), Y).rules_
+    without = rules.condition_digits == NO_DIGITS
+    below = rules.condition_values < 0.5
+    np.testing.assert_array_equal(without, below & (rules.condition_features != 1))
+    assert (without & (rules.condition_operators == 0)).any()
+    assert "none of: x0" in rules.to_text()
+    dense = BoomerClassifier(n_rules=30, random_state=1).fit(X, Y).rules_
+    assert (dense.condition_digits > 0).all()
 
 
 def test_digits_stay_few() -> None:

@@ -411,7 +411,9 @@ def test_search_filters_and_order_do_what_they_say(
     found = [t for t in everything if any(c.name == "style" and c.value == "rock" for c in rules[t].body)]
     assert 0 < len(found) < len(rules)
     assert page.list_rules() == found
-    assert page.find("#panel-rules .total").text == f"{len(found)} of 60 rules"
+    half = len(rules[found].top(0.5))
+    told = f"{len(found)} of 60 rules; {half} of them {'has' if half == 1 else 'have'} half of their gain"
+    assert page.find("#panel-rules .total").text == told
     search.clear()
     search.send_keys("no such words")
     assert page.list_rules() == []
@@ -430,6 +432,12 @@ def test_search_filters_and_order_do_what_they_say(
     assert page.texts("#panel-rules .rule .chip:first-child bdi")[:3] == ["raw"] * 3
     Select(page.find("#rule-order")).select_by_visible_text("largest score")
     assert page.list_rules() == sorted(against, key=lambda t: (heads[t, 2], t))
+    Select(page.find("#rule-order")).select_by_visible_text("largest gain")
+    about = rules[against].about("raw")
+    assert page.list_rules() == about.by_gain().order.tolist()
+    assert page.find("#panel-rules .total").text.endswith(
+        f"{len(about.top(0.5))} of them have half of their gain for raw"
+    )
     feature.select_by_index(0)
     label.select_by_index(0)
     for order, key in {
@@ -444,13 +452,15 @@ def test_search_filters_and_order_do_what_they_say(
 
 def test_rules_read_as_they_are_printed(show: Open, model: BoomerClassifier, reader: BoomerClassifier) -> None:
     signs = {" AND ": " and ", "<=": "≤", "!=": "≠", "==": "=", "-": "−"}
-    for clf in (model, reader):
+    texts = BoomerClassifier(n_rules=20, random_state=1).fit(*make_sparse())
+    assert any(c.is_absence for rule in texts.rules_ for c in rule.body)
+    for clf in (model, reader, texts):
         page = show(clf)
         page.go("rules")
         page.run("for (const button of document.querySelectorAll('button.link')) button.click()")
         shown = page.texts("#panel-rules .rule .body")
         for text, rule in zip(shown, clf.rules_, strict=False):
-            printed = f"if {rule.body_text()}" if rule.body else "always"
+            printed = f"if {rule.body_text(None)}" if rule.body else "always"
             for sign, replacement in signs.items():
                 printed = printed.replace(sign, replacement)
             assert text.replace("\u00a0", " ") == printed

@@ -120,7 +120,7 @@ def test_an_ordered_column_is_nominal_if_it_is_named_as_such() -> None:
 def test_rules_about_levels_are_read_as_they_are_written(model: BoomerClassifier) -> None:
     empty = model.rules_[:1]
     for rule in list(model.rules_)[1:]:
-        for text in (write_rule(rule), rule.to_text(max_labels=None)):
+        for text in (write_rule(rule), rule.to_text(None, None)):
             again = insert_rule(empty, Rule.parse(text))[-1]
             if text == write_rule(rule):
                 assert again.body == rule.body  # a printed threshold is rounded

@@ -29,6 +29,17 @@ def test_a_rule_is_read_as_people_write_it() -> None:
     assert str(rule) == "IF 0.2 < x <= 0.7 AND weather == sunny AND y != 3 THEN beach +0.5, urban -0.4"
 
 
+def test_what_must_be_absent_is_read_as_it_is_printed() -> None:
+    rule = Rule.parse('IF cough > 0 AND none of: fever, "salt, pepper AND more", x-ray THEN flu +0.5')
+    names = ["fever", "salt, pepper AND more", "x-ray"]
+    assert conditions_of(rule) == [("cough", ">", 0.0), *((name, "<=", 0.0) for name in names)]
+    assert rule.to_text() == "IF cough > 0 AND none of: fever, salt, pepper AND more, x-ray THEN flu +0.5"
+    assert Rule.parse(write_rule(rule)).body == rule.body
+    assert conditions_of(Rule.parse("if None of:a then y +1")) == [("a", "<=", 0.0)]
+    assert conditions_of(Rule.parse("IF none of <= 1 THEN y +1")) == [("none of", "<=", 1.0)]
+    assert conditions_of(Rule.parse('IF "none of: a" <= 1 THEN y +1')) == [("none of: a", "<=", 1.0)]
+
+
 def test_a_default_rule_has_no_conditions() -> None:
     rule = Rule.parse("DEFAULT beach -1.2")
     assert rule.body == ()
@@ -120,6 +131,10 @@ def test_scores_are_told_from_labels(text: str, expected: dict[str, float]) -> N
         ("DEFAULT a +1, b +inf", "a score is missing behind the label", "b +inf"),
         ("DEFAULT a +1, b -1, a +2", "label 'a' has a score already", "a +2"),
         ("DEFAULT a +1, b -1 (+3 more)", "some labels were left out here", "b -1"),
+        ("IF x > 1 AND none of: a, b (+3 more) THEN y +1", "some conditions were left out here", "none"),
+        ("IF x > 1 (+3 more) AND z > 1 THEN y +1", "some conditions were left out here", "x > 1"),
+        ("IF none of: THEN y +1", "a feature is missing", "THEN"),
+        ("IF none of: a,, b THEN y +1", "a feature is missing", ", b"),
     ],
 )
 def test_a_fault_is_named_with_its_place(text: str, fault: str, place: str) -> None:
@@ -241,9 +256,9 @@ def test_any_rule_is_read_just_as_it_was_written(rule: Rule) -> None:
 
 @given(rules_of(plain_names))
 def test_a_printed_rule_reads_as_it_was_printed(rule: Rule) -> None:
-    text = rule.to_text(max_labels=None)
+    text = rule.to_text(None, None)
     again = Rule.parse(text)
-    assert again.to_text(max_labels=None) == text
+    assert again.to_text(None, None) == text
     assert again.head == pytest.approx({name: score for name, score in rule.head.items() if score}, rel=5e-3)
 
 

@@ -18,6 +18,7 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
 from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Schema
+from pyboomer.rules.text import NO_DIGITS
 
 FEATURES = ("at1", "at7", "weather")
 WEATHER = ("sunny", "rain", "fog")
@@ -183,6 +184,33 @@ def test_long_heads_show_the_largest_scores_and_count_the_others() -> None:
     assert list(eight) == [part.split()[0] for part in rule(head=eight).head_text().split(", ")]
 
 
+def test_long_heads_show_what_is_said_to_the_contrary() -> None:
+    head = {f"y{k}": -1.0 - k for k in range(20)} | {"y20": 0.1, "y21": 0.3}
+    assert rule(head=head).head_text() == "y19 -20, y18 -19, y17 -18, y16 -17, y21 +0.3 (+17 more)"
+
+
+def word(name: str, operator: str = "<=", share: float = 1.0) -> Condition:
+    return Condition(hash(name), operator, 0.37, name, digits=NO_DIGITS, share=share)
+
+
+def test_what_must_be_absent_is_listed_behind_all_else() -> None:
+    body = word("fever"), word("cough", ">"), word("x-ray"), at1("<=", 0.5)
+    assert rule(*body).body_text() == "cough > 0 AND at1 <= 0.5 AND none of: fever, x-ray"
+    many = [word(f"w{i}", share=i) for i in range(12)]
+    assert rule(at7(">", 1), *many).body_text() == "at7 > 1 AND none of: w11, w10, w9, w8, w7 (+7 more)"
+    assert rule(*many).body_text(max_conditions=0) == "none of: (+12 more)"
+    assert rule(*many).body_text(max_conditions=None) == f"none of: {', '.join(f'w{i}' for i in range(12))}"
+    assert rule(word("fever"), word("fever", ">")).body_text() == "0 < fever <= 0"
+
+
+def test_long_bodies_show_the_conditions_that_brought_most_and_count_the_others() -> None:
+    body = [Condition(i, ">", i, f"x{i}", share=i) for i in range(9)]
+    assert rule(*body).body_text() == "x8 > 8 AND x7 > 7 AND x6 > 6 AND x5 > 5 AND x4 > 4 (+4 more)"
+    assert rule(*body, Condition(0, "<=", 9, "x0", share=99)).body_text(2) == "0 < x0 <= 9 AND x8 > 8 (+7 more)"
+    assert rule(*body).body_text(0) == "(+9 more)"
+    assert rule(*body[:8]).body_text() == rule(*body[:8]).body_text(None)
+
+
 def test_an_ensemble_prints_as_a_numbered_table() -> None:
     assert str(small_ensemble()).splitlines() == [
         "rule  covers    gain",
@@ -201,7 +229,8 @@ def test_a_long_ensemble_prints_its_first_twenty_rules() -> None:
     assert len(lines) == 22
     assert lines[-1] == "... and 980 more rules"
     assert len(many.to_text().splitlines()) == 1001
-    assert str(many[:21]).endswith("... and 1 more rule")
+    assert str(many[:21]).endswith("... and 1 more rule, 33.33% of the gain")
+    assert str(small_ensemble()[1:]).endswith("together 66.67% of the gain")
     assert str(many[:0]) == "(no rules)"
 
 
@@ -300,7 +329,7 @@ def test_what_is_selected_keeps_its_numbers_and_its_share_of_the_gain() -> None:
     chosen = ensemble[[2, 0]]
     assert chosen.order.tolist() == [2, 0]
     assert chosen.share.tolist() == pytest.approx([1 / 3, 1 / 3])
-    assert [line.split()[0] for line in str(chosen).splitlines()] == ["rule", "2", "0"]
+    assert [line.split()[0] for line in str(chosen).splitlines()] == ["rule", "2", "0", "together"]
     assert chosen.to_frame().index.tolist() == [2, 0]
     assert chosen[1:].order.tolist() == [0]
     for again in (pickle.loads(pickle.dumps(chosen)), copy.deepcopy(chosen)):
@@ -346,6 +375,32 @@ def test_rules_in_the_order_of_their_gain() -> None:
     ensemble = dataclasses.replace(small_ensemble(), gain=np.array([1.0, 3.0, 2.0, 3.0]))
     assert ensemble.by_gain().order.tolist() == [1, 3, 2, 0]
     assert str(ensemble.by_gain()[:1]).splitlines()[1].split()[:3] == ["1", "12", "33.33%"]
+
+
+def test_rules_about_a_label_have_its_scores_and_its_part_of_the_gain() -> None:
+    rules = dataclasses.replace(small_ensemble(), gain=np.array([2.1, 1.2, 3.0, 1.0]))
+    about = rules.about("urban")
+    assert about.order.tolist() == [0, 1]
+    assert about.head_matrix().tolist() == [[0.0, -0.9], [0.0, -0.4]]
+    np.testing.assert_allclose(about.gain, [2.1 * 0.9 / 2.1, 1.2 * 0.4 / 1.2])
+    np.testing.assert_allclose(about.share, [0.9 / 1.3, 0.4 / 1.3])
+    assert about[0].to_text() == "DEFAULT urban -0.9"
+    np.testing.assert_allclose(sum(rules.about(k).gain.sum() for k in range(2)), rules[:3].gain.sum())
+    assert rules.about(["beach", "urban"]).gain.tolist() == rules.gain[:3].tolist()
+    assert RuleEnsemble.from_dict(about.to_dict()) == about
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.01, [2]), (0.5, [2, 0]), (0.8, [2, 0, 3]), (1, [2, 0, 3, 1])])
+def test_the_top_rules_are_as_few_as_have_a_share_of_the_gain(share: float, expected: list[int]) -> None:
+    rules = dataclasses.replace(small_ensemble(), gain=np.array([3.0, 1.0, 4.0, 2.0]))
+    assert rules.top(share).order.tolist() == expected
+
+
+def test_there_is_no_top_without_a_share() -> None:
+    with pytest.raises(ValueError, match="share must be above 0 and at most 1, got 50"):
+        small_ensemble().top(50)
+    assert len(small_ensemble()[:0].top()) == 0
+    assert len(dataclasses.replace(small_ensemble(), gain=np.zeros(4)).top()) == 1
 
 
 # --- HTML

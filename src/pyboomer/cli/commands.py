@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -177,13 +178,22 @@ def _spare_old(output: str) -> str:
 
 @boomer.command()
 @click.argument("model", metavar="MODEL")
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="The N rules of largest gain, best first.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="NAMES", help="Rules with scores for these labels, and those."
+    "--top",
+    metavar="N",
+    callback=lambda context, option, value: _read_top(value),  # noqa: ARG005
+    help="The N rules of largest gain, best first, or as few as have a share of it: 50%.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAMES",
+    help="Rules with scores for these labels, those scores, and the gain for them.",
 )
 @click.option("--feature", "features", multiple=True, metavar="NAMES", help="Rules with conditions on these features.")
 @json_option
-def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence[str], as_json: bool) -> None:
+def rules(model: str, top: int | float | None, labels: Sequence[str], features: Sequence[str], as_json: bool) -> None:
     """Print the rules of a saved MODEL, as they were learned.
 
     Names may be comma separated, repeated, or patterns.
@@ -191,23 +201,20 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
     \b
     Examples:
       boomer rules model.json --top 10
+      boomer rules model.json --label beach --top 50%
       boomer rules model.json --label beach --feature 'at1*'
     """
-    from pyboomer.cli.reports import keep_labels
     from pyboomer.loading import load_model
-    from pyboomer.rules.text import list_rules
 
-    ensemble = load_model(model).rules_
-    kept = list(enumerate(ensemble))
+    chosen = load_model(model).rules_
     if labels:
-        names = match_names(labels, ensemble.label_names, f"{model}: --label", "label")
-        kept = [(t, keep_labels(rule, names)) for t, rule in kept]
-        kept = [(t, rule) for t, rule in kept if any(rule.scores)]
+        names = match_names(labels, chosen.label_names, f"{model}: --label", "label")
+        chosen = chosen.about([k for k, name in enumerate(chosen.label_names) if name in names])
     if features:
-        tested = set(match_names(features, ensemble.feature_names, f"{model}: --feature", "feature"))
-        kept = [(t, rule) for t, rule in kept if any(condition.name in tested for condition in rule.body)]
-    if top:
-        kept = sorted(kept, key=lambda numbered: -numbered[1].gain)[:top]
+        tested = set(match_names(features, chosen.feature_names, f"{model}: --feature", "feature"))
+        chosen = chosen.mentioning(feature=[f for f, name in enumerate(chosen.feature_names) if name in tested])
+    if top is not None:
+        chosen = chosen.by_gain()[:top] if isinstance(top, int) else chosen.top(top)
     if as_json:
         print_json(
             [
@@ -218,12 +225,23 @@ def rules(model: str, top: int | None, labels: Sequence[str], features: Sequence
                     "coverage": rule.coverage,
                     "gain": rule.gain,
                 }
-                for t, rule in kept
+                for t, rule in zip(chosen.order.tolist(), chosen, strict=True)
             ]
         )
     else:
-        shares = ensemble.share.tolist()
-        click.echo(list_rules((t, shares[t], rule) for t, rule in kept) if kept else "(no such rules)")
+        click.echo(chosen.to_text() if len(chosen) else "(no such rules)")
+
+
+def _read_top(text: str | None) -> int | float | None:
+    """A number of rules, or a share of their gain."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        if text.endswith("%") and 0 < float(text[:-1]) <= 100:
+            return float(text[:-1]) / 100
+        if not text.endswith("%") and int(text) >= 1:
+            return int(text)
+    raise click.BadParameter(f"{text!r} is neither a number of rules, such as 10, nor a share of the gain, such as 50%")
 
 
 @boomer.command()

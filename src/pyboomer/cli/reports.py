@@ -1,7 +1,6 @@
 """A report is a result as text for a terminal: a table, a list of rules, a drawing. Nothing here computes a result."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -45,17 +44,6 @@ def format_metrics(metrics: Mapping[str, Mapping[str, Any]], larger_is_better: M
         for name, metric in metrics.items()
     ]
     return format_table(["metric", *(["mean", "std"] if has_spread else ["value"]), "better"], rows)
-
-
-def keep_labels(rule: Rule, names: Sequence[str]) -> Rule:
-    """Reduce the head of a rule to some of the labels."""
-    kept = [k for k, name in enumerate(rule.label_names) if name in names]
-    return replace(
-        rule,
-        labels=tuple(rule.labels[k] for k in kept),
-        scores=tuple(rule.scores[k] for k in kept),
-        label_names=tuple(rule.label_names[k] for k in kept),
-    )
 
 
 def spell_out_rule(number: int, rule: Rule) -> str:

@@ -18,6 +18,7 @@ from pyboomer.compiling.kinds import by_kind
 from pyboomer.rules.digits import count_all_digits
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE
+from pyboomer.rules.text import NO_DIGITS
 
 BLOCK = 256  # examples that stay in the cache while all features are looked at
 
@@ -40,9 +41,20 @@ def round_thresholds(rules: RuleEnsemble, columns: Any, X: Matrix) -> RuleEnsemb
         _narrow_by_bins(lowest, highest, features, thresholds, gaps)
     else:
         _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
+    enough = count_all_digits(thresholds, gaps.below, gaps.above)
+    if isinstance(columns, SparseColumns):
+        enough[(gaps.below == 0) & _find_never_negative(columns)[features]] = NO_DIGITS
     digits = rules.condition_digits.copy()
-    digits[numeric] = np.maximum(digits[numeric], count_all_digits(thresholds, gaps.below, gaps.above))
+    unknown = digits[numeric] == 0
+    digits[numeric] = np.where(unknown, enough, np.maximum(digits[numeric], enough))
     return rules.with_digits(digits)
+
+
+def _find_never_negative(columns: SparseColumns) -> NDArray[np.bool_]:
+    """Which features have no value below zero; values are ascending."""
+    has_values = columns.present > 0
+    smallest = columns.value[np.where(has_values, columns.start[:-1], 0)] if len(columns.value) else columns.fill
+    return ~has_values | (smallest >= 0)
 
 
 @inner

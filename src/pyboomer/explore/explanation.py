@@ -22,6 +22,7 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.frames import import_pandas
 from pyboomer.rules.rule import Rule
 from pyboomer.rules.text import (
+    FEW,
     describe_head,
     format_count,
     format_score,
@@ -104,7 +105,7 @@ class Explanation:
     def to_frame(self) -> Any:
         """The contributions as a pandas DataFrame: a row per rule, a column per label; its sum has the scores."""
         pd = import_pandas("to_frame")
-        bodies = [_describe_body(rule) for rule in self.rules]
+        bodies = [_describe_body(rule, None) for rule in self.rules]
         index = pd.MultiIndex.from_arrays([self.rules.order.copy(), bodies], names=["rule", "body"])
         return pd.DataFrame(self.contributions, index=index, columns=list(self.label_names))
 
@@ -224,8 +225,8 @@ class Explanation:
         return render_scores([self.label_names[k] for k in labels], scores[labels].tolist(), None)
 
 
-def _describe_body(rule: Rule) -> str:
-    return rule.body_text() or "(always)"
+def _describe_body(rule: Rule, max_conditions: int | None = FEW) -> str:
+    return rule.body_text(max_conditions) or "(always)"
 
 
 def _split(weight: Array, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import bin_columns, count_bins
 from pyboomer.columns.gaps import round_thresholds
+from pyboomer.columns.needless import find_heirs
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
 from pyboomer.engine.choice import make_engine
@@ -98,7 +99,8 @@ def train(
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
-        learned.append(_collect_rules(engine.take_rules(), lesson, edges))
+        chunks = engine.take_rules()
+        learned.append(_collect_rules(chunks, lesson, edges).without_conditions(_find_heirs(chunks, columns, matrix)))
         return learned[-1]
 
     def compute_loss() -> float:
@@ -157,6 +159,13 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
         label_names=lesson.label_names,
         condition_shares=_find_shares(gains, offsets),
     )
+
+
+def _find_heirs(chunks: Sequence[Chunk], columns: Any, matrix: Matrix) -> NDArray[np.int64]:
+    """Which conditions are needless: all that was learned from is covered as before without them."""
+    conditions = np.concatenate([chunk.conditions for chunk in chunks])
+    offsets = np.append(0, np.cumsum(np.concatenate([chunk.n_conditions for chunk in chunks])))
+    return find_heirs(columns, matrix.shape[0], conditions, offsets)
 
 
 def _find_shares(gains: Array, offsets: NDArray[np.int64]) -> Array:

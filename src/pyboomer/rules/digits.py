@@ -2,7 +2,9 @@
 
 A threshold t lies between two adjacent values of its feature in the training data, a <= t < b. Any number of that gap
 makes the same rule of these examples, so t is printed with the fewest digits, from `FEWEST_DIGITS` on, that stay in it.
-What is printed is thus exact in effect: read again, it covers the same training examples. Predictions always use t.
+Where sparse data are never below zero, a gap that begins there needs no digits at all (`text.NO_DIGITS`): the rule asks
+whether something is there, such as a word. What is printed is thus exact in effect: read again, it covers the same
+training examples. Predictions always use t.
 """
 
 import numpy as np

@@ -31,7 +31,7 @@ from pyboomer.rules.storage import (
     frozen_array,
     gather,
 )
-from pyboomer.rules.text import SHOWN_RULES, format_count, render_rules, tabulate
+from pyboomer.rules.text import FEW, SHOWN_RULES, format_count, render_rules, tabulate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +62,7 @@ class RuleEnsemble:
     label_names : tuple of str
         Names of all labels of the data.
     condition_digits : int8 array, optional
-        How many significant digits of a threshold are printed; 0 for all of them.
+        How many significant digits of a threshold are printed; 0 for all of them, -1 if it is merely zero or not.
     condition_shares : float64 array, optional
         What each condition has brought of the gain of its rule, beside the others; by default they are equal.
     """
@@ -170,12 +170,15 @@ class RuleEnsemble:
     def _repr_html_(self) -> str:
         return render_rules(self)
 
-    def to_text(self, max_rules: int | None = None, max_labels: int | None = 8) -> str:
+    def to_text(
+        self, max_rules: int | None = None, max_labels: int | None = FEW, max_conditions: int | None = FEW
+    ) -> str:
         """Describe the rules, one per line: number, weight of the training examples covered, share of all gain, rule.
 
-        `max_rules` shows only the first so many rules; for `max_labels` see `Rule.head_text`.
+        `max_rules` shows only the first so many rules; for `max_labels` see `Rule.head_text`, for `max_conditions`
+        `Rule.body_text`. The last line says what share of the gain the others have or, of a selection of rules, these.
         """
-        return tabulate(self, max_rules, max_labels)
+        return tabulate(self, max_rules, max_labels, max_conditions)
 
     def to_frame(self) -> Any:
         """Tabulate the rules as a pandas DataFrame.
@@ -200,9 +203,52 @@ class RuleEnsemble:
             wanted &= any_in_rule(self.head_offsets, scored)
         return self[wanted]
 
+    def about(self, label: Any) -> "RuleEnsemble":
+        """The rules as far as they are about a label, or several: without all other scores, and in their order.
+
+        Of the gain of a rule they keep the part that these labels have of its scores, by absolute value; `share` is
+        that of all that is gained for these labels. Labels are given as in `mentioning`.
+        """
+        wanted = np.isin(self.head_labels, find_all("label", label, self.label_names)) & (self.head_scores != 0)
+        rule = np.repeat(np.arange(len(self)), np.diff(self.head_offsets))
+        size = np.abs(self.head_scores)
+        own, total = (np.bincount(rule, weights=size * kept, minlength=len(self)) for kept in (wanted, True))
+        gain = self.gain * np.divide(own, total, out=np.zeros(len(self)), where=total > 0)
+        reduced = self._derive(
+            head_offsets=np.append(0, np.cumsum(wanted))[self.head_offsets],
+            head_labels=self.head_labels[wanted],
+            head_scores=self.head_scores[wanted],
+            gain=gain,
+            share=_find_shares(gain),
+        )
+        return reduced[any_in_rule(self.head_offsets, wanted)]
+
+    def top(self, share: float = 0.5) -> "RuleEnsemble":
+        """The fewest rules that together have so much of the gain of these rules, the largest first."""
+        if not 0 < share <= 1:
+            raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
+        ordered = self.by_gain()
+        reached = np.cumsum(np.maximum(ordered.gain, 0.0))
+        enough = reached >= share * reached[-1] if len(reached) else reached
+        return ordered[: int(np.argmax(enough)) + 1 if enough.any() else len(ordered)]
+
     def with_digits(self, digits: NDArray[np.int8]) -> "RuleEnsemble":
         """The same rules, with other `condition_digits`: all else has been checked before, and is shared."""
         return self._derive(condition_digits=frozen_array("condition_digits", digits))
+
+    def without_conditions(self, heirs: NDArray[np.int64]) -> "RuleEnsemble":
+        """The same rules without some conditions; `heirs` has for each its own position, or that of the one behind it
+        that stands for it: it gets its share.
+        """
+        own = np.arange(len(heirs))
+        kept, dropped = heirs == own, np.flatnonzero(heirs != own)
+        if len(dropped) == 0:
+            return self
+        shares = self.condition_shares.copy()
+        for c in dropped.tolist():  # in their order: an heir may be dropped in its turn
+            shares[heirs[c]] += shares[c]
+        taken = {name: getattr(self, name)[kept] for name in PER_CONDITION} | {"condition_shares": shares[kept]}
+        return self._derive(condition_offsets=np.append(0, np.cumsum(kept))[self.condition_offsets], **taken)
 
     def renumber(self) -> "RuleEnsemble":
         """The same rules, numbered from 0 and with shares of their own gain, wherever they came from."""

@@ -22,7 +22,7 @@ def frame_rules(rules: "RuleEnsemble") -> Any:
     pd = import_pandas("to_frame")
     listed = list(rules)
     columns = {
-        "body": [rule.body_text() for rule in listed],
+        "body": [rule.body_text(None) for rule in listed],
         "head": [rule.head_text() for rule in listed],
         "n_conditions": np.diff(rules.condition_offsets),
         "n_labels": np.array([np.count_nonzero(rule.scores) for rule in listed], dtype=np.int64),

@@ -4,6 +4,7 @@ The grammar is that of printed rules, and of a little more that people type:
 
     rule      = "IF" condition {"AND" condition} "THEN" head  |  "DEFAULT" head
     condition = name compare limit  |  limit compare name [compare limit]  |  name ("==" | "!=") category
+              | "none of:" name {"," name}
     compare   = "<=" | ">" | "<" | ">="
     limit     = number  |  level
     head      = label score {"," label score}  |  "nothing"
@@ -15,7 +16,8 @@ as it is. What starts with a quote must be quoted, and so must what contains a k
 operator or (in those of labels) a comma. A score may touch its label if it has a sign.
 
 Rules know `<=` and `>` alone. ``x < 3`` is read as ``x <= 2.9999999999999996``, the largest number below 3, and
-``x >= 3`` as ``x > 2.9999999999999996``: of all numbers of double precision, they say the same.
+``x >= 3`` as ``x > 2.9999999999999996``: of all numbers of double precision, they say the same. ``none of: a, b`` is
+read as ``a <= 0`` and ``b <= 0``.
 """
 
 import re
@@ -27,12 +29,14 @@ from typing import NamedTuple
 
 from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Category
-from pyboomer.rules.text import UNPRINTABLE
+from pyboomer.rules.text import ABSENT, NO_DIGITS, UNPRINTABLE
 
 KEYWORDS = ("IF", "AND", "THEN", "DEFAULT")
 FIRST_WORD = re.compile(r"\s*(IF|DEFAULT)(?!\S)", re.IGNORECASE)
 COMMA = re.compile(",")
 OPERATOR = re.compile("<=|>=|==|!=|<|>")
+NONE_OF = re.compile(rf"\s*+{ABSENT}", re.IGNORECASE)
+LEFT_OUT = re.compile(r"\(\+[0-9]+ more\)$")
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Quantifiers are possessive, and a score starts where space starts: no text takes longer than its length allows.
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
@@ -52,7 +56,7 @@ class Keywords(NamedTuple):
 
 def _compile_keywords(flags: int) -> Keywords:
     AND, THEN = (re.compile(rf"(?<!\S){word}(?!\S)", flags) for word in KEYWORDS[1:3])
-    before = rf"(?:(?<!\S)(?:{'|'.join(KEYWORDS)})\s|[,<>=!])\s*+"
+    before = rf"(?:(?<!\S)(?:{'|'.join(KEYWORDS)})\s|[,<>=!]|(?i:{ABSENT}))\s*+"
     return Keywords(AND, THEN, re.compile(rf"({before})({QUOTED.pattern})", re.DOTALL | flags))
 
 
@@ -145,8 +149,13 @@ def parse_rule(text: str) -> Rule:
             hint = " (in capitals, as IF is)" if IN_ANY_CASE.THEN.search(mask, rest.start) else ""
             raise rest._replace(start=rest.end).fault(f"THEN is missing{hint}")
         for piece in rest._replace(end=then.start()).cut(keywords.AND):
-            for name, operator, value in _read_condition(piece):
-                body.append(Condition(numbers.setdefault(name, -1 - len(numbers)), operator, value, name))
+            if LEFT_OUT.search(str(piece)):
+                raise piece.fault("some conditions were left out here: write the rule by to_text(None, None)")
+            none_of = NONE_OF.match(piece.mask, piece.start, piece.end)
+            read = _read_condition(piece) if none_of is None else _read_absent(piece._replace(start=none_of.end()))
+            for name, operator, value in read:
+                digits = 0 if none_of is None else NO_DIGITS
+                body.append(Condition(numbers.setdefault(name, -1 - len(numbers)), operator, value, name, digits))
         rest = rest._replace(start=then.end())
     head = {} if str(rest) == "nothing" else _read_head(rest)
     return Rule(tuple(body), (-1,) * len(head), tuple(head.values()), tuple(head))
@@ -173,6 +182,12 @@ def _read_condition(piece: Piece) -> Iterator[tuple[str, str, Category]]:
             )
 
 
+def _read_absent(whole: Piece) -> Iterator[tuple[str, str, Category]]:
+    """A test for each of the features that must be absent."""
+    for piece in whole.cut(COMMA):
+        yield piece.read_name("feature"), "<=", 0.0
+
+
 def _read_test(name: Piece, operator: str, limit: Piece) -> tuple[str, str, Category]:
     """A test of a numeric or ordinal feature, by one of the operators that rules have."""
     value = limit.read_limit(strict=operator in ("<", ">="))
@@ -192,8 +207,8 @@ def _read_head(whole: Piece) -> dict[str, float]:
     head: dict[str, float] = {}
     for piece in whole.cut(COMMA):
         score = SCORE.search(piece.mask, piece.start, piece.end)
-        if score is None and re.search(r"\(\+[0-9]+ more\)$", str(piece)):
-            raise piece.fault("some labels were left out here: write the rule by to_text(max_labels=None)")
+        if score is None and LEFT_OUT.search(str(piece)):
+            raise piece.fault("some labels were left out here: write the rule by to_text(None, None)")
         if score is None:
             raise piece.fault("a score is missing behind the label" if str(piece) else "a label is missing")
         label = piece._replace(end=score.start()).read_name("label")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyboomer.arrays import is_missing
 from pyboomer.rules.operators import EQUAL, OPERATORS
 from pyboomer.rules.schema import Category
-from pyboomer.rules.text import describe_body, describe_head, format_threshold, render_rule, show_line
+from pyboomer.rules.text import FEW, NO_DIGITS, describe_body, describe_head, format_threshold, render_rule, show_line
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,10 @@ class Condition:
     """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
 
     `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
-    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all. An
-    ordinal feature has `levels`, the names of its values in their order; its threshold is a position among them. Of the
-    gain of its rule, a condition brought the part `share`, beside the others; of one written by hand, that is unknown.
+    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all; one
+    that merely parts zero, the least value, from all others has -1. An ordinal feature has `levels`, the names of its
+    values in their order; its threshold is a position among them. Of the gain of its rule, a condition brought the part
+    `share`, beside the others; of one written by hand, that is unknown.
     """
 
     feature: int
@@ -51,6 +52,11 @@ class Condition:
     def is_nominal(self) -> bool:
         """Whether the condition tests a nominal feature."""
         return OPERATORS.index(self.operator) >= EQUAL
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether the condition says that something is not there: zero, where all other values are larger."""
+        return self.digits == NO_DIGITS and self.operator == "<="
 
     def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
         """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
@@ -113,19 +119,28 @@ class Rule:
 
         return parse_rule(text)
 
-    def body_text(self) -> str:
-        """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`."""
-        return describe_body(self.body)
+    def body_text(self, max_conditions: int | None = FEW) -> str:
+        """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`.
 
-    def head_text(self, max_labels: int | None = 8) -> str:
+        What must be absent, such as words of a text, comes last: `none of: cough, fever`. Of more than `max_conditions`
+        tests, or such words, only (up to) five are named, those that brought most of the gain first, and the others
+        counted; None names all.
+        """
+        return describe_body(self.body, max_conditions)
+
+    def head_text(self, max_labels: int | None = FEW) -> str:
         """Describe the head: `beach +0.8, urban -0.4`; scores of zero are left out.
 
         A head with more than `max_labels` labels shows only (up to) five, those with the largest absolute scores
-        first, and the number of the others; None shows all.
+        first, and the number of the others; None shows all. If the largest all have the same sign, the last one shown
+        is the largest of the other sign.
         """
         return describe_head(self.label_names, self.scores, max_labels)
 
-    def to_text(self, max_labels: int | None = 8) -> str:
-        """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`."""
+    def to_text(self, max_labels: int | None = FEW, max_conditions: int | None = FEW) -> str:
+        """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`.
+
+        ``to_text(None, None)`` leaves nothing out, and `Rule.parse` reads it.
+        """
         head = self.head_text(max_labels)
-        return show_line(f"IF {self.body_text()} THEN {head}" if self.body else f"DEFAULT {head}")
+        return show_line(f"IF {self.body_text(max_conditions)} THEN {head}" if self.body else f"DEFAULT {head}")

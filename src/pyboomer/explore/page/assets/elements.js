@@ -67,8 +67,11 @@ const formatWhole = (number) => number.toLocaleString("en-US", { maximumFraction
 const formatShare = (share) => (share >= 0.9995 ? "100 %" : `${Number((100 * share).toPrecision(2))} %`);
 const formatNumber = (number) => (Number.isNaN(number) ? "missing" : minus(String(Number(number.toPrecision(6)))));
 
+const NO_DIGITS = -1; // of a threshold that parts zero, the least value, from all others
+
 // With as many digits as it takes to divide the training examples as the threshold does; 0 means all.
 function formatThreshold(value, digits) {
+  if (digits === NO_DIGITS) return "0";
   if (!digits) return minus(String(value));
   const whole = Math.abs(value) < 1e15 ? String(Math.trunc(Math.abs(value))).length : 0;
   return minus(String(roundToEven(value, Math.max(digits, whole))));

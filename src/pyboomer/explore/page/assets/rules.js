@@ -25,10 +25,17 @@ const isOrdinal = (model, feature) => model.features.ordinal.includes(feature);
 
 const nameCategory = (model, feature, code) => model.features.categories[feature]?.[code] ?? "another category";
 
-// The conditions of a rule as text; of many, the first ones and a button for the others.
+// Whether a test says that something must not be there, such as a word.
+const isAbsence = ({ above, atMost }) => above === null && atMost?.digits === NO_DIGITS;
+
+// The conditions of a rule as text, last of all what must be absent; of many, the first ones and a button for the others.
 function describeBody(model, t, shortened = false) {
-  const tests = mergeConditions(model, t).flatMap(({ feature, above, atMost, nominal }) => {
-    const name = () => element("a", { href: `#feature/${feature}` }, nameFeature(model, feature));
+  const merged = mergeConditions(model, t);
+  const absent = merged.filter(isAbsence);
+  const present = merged.filter((test) => !isAbsence(test));
+  const link = (feature) => element("a", { href: `#feature/${feature}` }, nameFeature(model, feature));
+  const tests = present.flatMap(({ feature, above, atMost, nominal }) => {
+    const name = () => link(feature);
     const parts = [];
     const limit = ({ value, digits }) =>
       isOrdinal(model, feature)
@@ -43,7 +50,12 @@ function describeBody(model, t, shortened = false) {
     return parts;
   });
   const keyword = (text) => element("span", { class: "keyword" }, text);
-  const words = tests.map((parts, i) => [keyword(i ? " and " : "if "), element("span", { class: "condition" }, parts)]);
+  const join = (i) => (i ? " and " : "if ");
+  const condition = (parts) => element("span", { class: "condition" }, parts);
+  const words = [
+    ...tests.map((parts, i) => [keyword(join(i)), condition(parts)]),
+    ...absent.map(({ feature }, i) => [keyword(i ? ", " : `${join(tests.length)}none of: `), condition(link(feature))]),
+  ];
   const body = element("span", { class: "body" }, words.length ? null : keyword("always"));
   const n = shortened && words.length > FEW_TESTS ? SHOWN_TESTS : words.length;
   fill(body, words.slice(0, n).flat());
@@ -207,12 +219,34 @@ function listRules(model, heading) {
 
 const ORDERS = {
   learned: ["as learned", () => (a, b) => a - b],
-  gain: ["largest gain", (m) => (a, b) => m.rules.gain[b] - m.rules.gain[a] || a - b],
+  gain: ["largest gain", (m, label) => (a, b) => gainOf(m, b, label) - gainOf(m, a, label) || a - b],
   coverage: ["most examples", (m) => (a, b) => m.rules.coverage[b] - m.rules.coverage[a] || a - b],
   specific: ["fewest examples", (m) => (a, b) => m.rules.coverage[a] - m.rules.coverage[b] || a - b],
   short: ["fewest conditions", (m) => (a, b) => countConditions(m, a) - countConditions(m, b) || a - b],
   score: ["largest score", (m, label) => (a, b) => sizeOf(m, b, label) - sizeOf(m, a, label) || a - b],
 };
+
+// The gain of a rule, or the part of it that a label has of the scores.
+function gainOf(model, t, label) {
+  const gain = Math.max(model.rules.gain[t], 0);
+  if (label === null) return gain;
+  const total = listScores(model, t).reduce((sum, { score }) => sum + Math.abs(score), 0);
+  return total > 0 ? (gain * Math.abs(scoreOf(model, t, label))) / total : 0;
+}
+
+// How many rules were found, and how few of them have half of the gain.
+function tellTotal(model, found, label) {
+  const total =
+    found.length === model.nRules
+      ? count(model.nRules, "rule")
+      : `${formatWhole(found.length)} of ${count(model.nRules, "rule")}`;
+  const gains = found.map((t) => gainOf(model, t, label)).sort((a, b) => b - a);
+  let left = gains.reduce((sum, gain) => sum + gain, 0) / 2;
+  if (left <= 0 || found.length < 3) return total;
+  const half = gains.findIndex((gain) => (left -= gain) <= 0) + 1;
+  const whose = label === null ? "" : ` for ${model.labels.names[label]}`;
+  return `${total}; ${formatWhole(half)} of them ${half === 1 ? "has" : "have"} half of their gain${whose}`;
+}
 
 const countConditions = ({ rules }, t) => rules.condition_offsets[t + 1] - rules.condition_offsets[t];
 const sizeOf = (model, t, label) =>
@@ -247,10 +281,7 @@ function viewRules(model) {
         (state.feature === null || listConditions(model, t).some(({ feature }) => feature === state.feature)),
     );
     found.sort(ORDERS[state.order][1](model, state.label));
-    total.textContent =
-      found.length === model.nRules
-        ? count(model.nRules, "rule")
-        : `${formatWhole(found.length)} of ${count(model.nRules, "rule")}`;
+    total.textContent = tellTotal(model, found, state.label);
     side.select.disabled = state.label === null;
     list.show(found, state.label);
   }
