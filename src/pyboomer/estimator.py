@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import index
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -49,6 +49,9 @@ from pyboomer.predicting.decision import Decision
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
+
+if TYPE_CHECKING:
+    from pyboomer.explore.shapes.functions import ShapeFunctions
 
 LARGEST_SEED = np.iinfo(np.int32).max
 RISE = 0.01  # of the training loss, relative to the one before all rules, that users are told of
@@ -372,6 +375,26 @@ class RuleEstimator(BaseEstimator, ABC):
         from pyboomer.explore.importance import overall_importance
 
         return overall_importance(self.rules_)
+
+    def shape_functions(self, X: Any = None) -> "ShapeFunctions":
+        """The model as a sum over features: what rules say by the value of each, and of each pair of features.
+
+        With one condition per rule, intercept and shapes of features add up to the scores. Rules that test two
+        features make shapes of pairs, longer ones are left.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (N, L), optional
+            Examples, best those of the training. They tell how often values occur: shapes are 0 on average, importance
+            is their standard deviation, and what a pair says of one feature alone is told of that feature.
+
+        Returns
+        -------
+        shapes : `pyboomer.explore.shapes.functions.ShapeFunctions`
+        """
+        from pyboomer.explore.shapes.sums import shape_functions
+
+        return shape_functions(self, X)
 
     # --- Giving the model away ----------------------------------------------------------------------------------------
 

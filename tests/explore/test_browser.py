@@ -530,6 +530,86 @@ def test_a_feature_has_a_histogram_and_its_thresholds(
         assert [int(cell.replace("·", "0")) for cell in table[category]] == expected
 
 
+# --- Shapes -----------------------------------------------------------------------------------------------------------
+
+READ_SHAPE = """
+for (const details of document.querySelectorAll('details.numbers')) {
+    details.open = true;
+    details.dispatchEvent(new Event('toggle'));
+}
+const table = [...document.querySelectorAll('#panel-feature table.steps')].at(-1);
+return [...table.tBodies[0].rows].map((row) =>
+    [row.dataset.step, ...[...row.querySelectorAll('data')].map((e) => Number(e.value))]);
+"""
+
+
+@pytest.fixture(scope="module")
+def additive(songs: tuple[pd.DataFrame, pd.DataFrame]) -> BoomerClassifier:
+    X, Y = songs
+    sizes = ["short", "middling", "long"]
+    size = pd.Categorical(np.array(sizes)[np.arange(len(X)) * 7 % 3], sizes, ordered=True)
+    return BoomerClassifier(n_rules=60, max_conditions=1, random_state=1).fit(X.assign(size=size), Y)
+
+
+def test_the_shapes_of_a_page_add_up_to_the_scores(
+    show: Open, additive: BoomerClassifier, songs: tuple[pd.DataFrame, pd.DataFrame]
+) -> None:
+    X = songs[0].assign(size=np.array(["short", "middling", "long"])[np.arange(60) * 7 % 3])
+    page = show(additive, X, songs[1])
+    shapes = additive.shape_functions()
+    scores = np.tile(shapes.intercept, (len(X), 1))
+    for f, name in enumerate(X.columns):
+        page.go(f"feature/{f}")
+        rows = {float(step): values for step, *values in page.run(READ_SHAPE)}
+        steps, column = shapes[name].steps, shapes[name].steps.read(X[name])  # type: ignore[union-attr]
+        if steps.kind == "numeric":
+            assert list(rows)[:-2] == steps.edges.tolist()
+            table = np.array(list(rows.values()))
+            np.testing.assert_allclose(table, shapes[name].values, rtol=0, atol=1e-12)
+            scores += table[steps.find(column)]
+        else:
+            assert [code for code in rows if code >= 0] == list(range(3))
+            missing = list(rows.values())[-1]
+            scores += [missing if np.isnan(code) else rows[code] for code in column]
+    np.testing.assert_allclose(scores, additive.decision_function(X), rtol=0, atol=1e-9)
+    assert page.find_slips() == []
+
+
+def test_a_shape_is_drawn_as_lines_or_as_a_map(
+    show: Open, additive: BoomerClassifier, songs: tuple[pd.DataFrame, pd.DataFrame]
+) -> None:
+    page = show(additive)
+    page.go("feature/0")
+    drawn = page.run("return [...document.querySelectorAll('.shape polyline')].map((e) => Number(e.dataset.label))")
+    assert sorted(drawn) == [0, 1, 2, 3]
+    steps = page.texts(".shape .touch title")
+    assert len(steps) == len(additive.shape_functions()["tempo"].steps) - 1  # type: ignore[union-attr]
+    assert all(" calm " in text for text in steps)
+    assert sorted(page.texts(".legend a")) == ["calm", "loud", "party", "raw"]
+    many = pd.concat([songs[1].add_suffix(str(i)) for i in range(3)], axis=1)
+    clf = BoomerClassifier(n_rules=60, max_conditions=1, random_state=1).fit(songs[0], many)
+    page = show(clf)
+    page.go("feature/0")
+    shape = clf.shape_functions()["tempo"]
+    cells = page.run("return [...document.querySelectorAll('.shape rect')].map((e) => Number(e.dataset.score))")
+    values = np.array(cells).reshape(12, -1)
+    np.testing.assert_allclose(np.sort(values.max(axis=1)), np.sort(shape.values[:-1].max(axis=0)), atol=1e-12)
+    assert page.find_slips() == []
+
+
+def test_a_pair_of_features_is_a_map(show: Open, songs: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    clf = BoomerClassifier(n_rules=60, max_conditions=2, random_state=1).fit(*songs)
+    page = show(clf, *songs)
+    page.go("feature/0")
+    Select(page.find("#pair-feature")).select_by_value("2")
+    Select(page.find("#pair-label")).select_by_visible_text("party")
+    cells = page.run("return [...document.querySelectorAll('.grid-map rect')].map((e) => Number(e.dataset.score))")
+    pair = clf.shape_functions()["tempo", "live"]
+    expected = pair.values[:-1, :-1, 1]  # type: ignore[index]
+    np.testing.assert_allclose(np.reshape(cells, expected.shape[::-1]), expected.T, rtol=0, atol=1e-12)
+    assert page.find_slips() == []
+
+
 # --- Pictures ---------------------------------------------------------------------------------------------------------
 
 

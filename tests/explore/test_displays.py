@@ -18,9 +18,11 @@ from pyboomer.explore.displays import (
     FeatureImportanceDisplay,
     FeatureLabelDisplay,
     LabelDependenceDisplay,
+    ShapeDisplay,
     TrainingCurveDisplay,
 )
 from pyboomer.explore.importance import FeatureImportance, feature_importance
+from pyboomer.explore.shapes.functions import FeatureShape, ShapeFunctions
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -207,3 +209,75 @@ def test_a_missing_matplotlib_is_named_with_its_cure(clf: BoomerClassifier, monk
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'pyboomer\[plot\]'"):
         FeatureImportanceDisplay.from_estimator(clf)
+
+
+# --- Shapes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shapes() -> ShapeFunctions:
+    return BoomerClassifier(n_rules=60, max_conditions=2, random_state=1).fit(X, Y).shape_functions(X)
+
+
+def test_one_feature_is_drawn_as_a_line_per_label(shapes: ShapeFunctions) -> None:
+    shape = shapes.features[0]
+    display = ShapeDisplay.from_shapes(shapes, feature=shape.name)
+    draw(display)
+    lines = [patch for patch in display.ax_.patches if patch.get_fill() is False]
+    assert len(lines) == 7
+    for k, line in enumerate(lines):
+        np.testing.assert_array_equal(line.get_data().values, shape.values[:-1, k])
+        np.testing.assert_array_equal(line.get_data().edges[1:-1], shape.steps.edges)
+    assert [text.get_text() for text in display.figure_.legends[0].get_texts()] == list(shapes.label_names)
+    assert display.ax_.get_xlabel() == shape.name
+
+
+def test_one_label_has_its_features_by_importance(shapes: ShapeFunctions) -> None:
+    display = ShapeDisplay.from_shapes(shapes, label="y3", top=5)
+    draw(display)
+    wanted = [shape for shape in shapes.rank("y3") if isinstance(shape, FeatureShape)][:5]
+    assert [ax.get_title() for ax in display.ax_] == [shape.name for shape in wanted]
+    above, below = display.ax_[0].patches
+    np.testing.assert_allclose(above.get_data().values + below.get_data().values, wanted[0].values[:-1, 3])
+    assert "features for y3" in display.figure_.get_suptitle()
+    assert "of the scores are additive" in display.figure_.get_suptitle()
+    axes = plt.figure().subplots(1, 5)
+    assert ShapeDisplay.from_shapes(shapes, label=3, top=5, ax=axes).ax_[4] is axes[4]
+    with pytest.raises(ValueError, match="ax must be 5 axes, got 1"):
+        ShapeDisplay.from_shapes(shapes, label=3, top=5, ax=axes[0])
+
+
+def test_a_pair_is_a_map_for_each_label(shapes: ShapeFunctions) -> None:
+    pair = shapes.pairs[0]
+    names = [steps.name for steps in pair.steps]
+    display = ShapeDisplay.from_shapes(shapes, feature=names)
+    draw(display)
+    assert [ax.get_title() for ax in display.ax_] == list(shapes.label_names)
+    one = ShapeDisplay.from_shapes(shapes, feature=tuple(reversed(names)), label="y2")
+    draw(one)
+    np.testing.assert_array_equal(one.ax_.collections[0].get_array(), pair.values[:-1, :-1, 2])
+    assert (one.ax_.get_ylabel(), one.ax_.get_xlabel()) == tuple(names)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # no font has all of them
+def test_many_labels_and_any_kind_of_feature_are_drawn(hostile_names: list[str]) -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    kinds = [f"$x_{{{name}" for name in hostile_names[:3]]
+    data = pd.DataFrame({kinds[0]: rng.normal(size=60), kinds[1]: rng.choice(hostile_names[:4], 60)})
+    data["$level"] = pd.Categorical(rng.choice(hostile_names[4:7], 60), hostile_names[4:7], ordered=True)
+    data["$one"] = rng.random(60) < 0.5
+    data.loc[::5, kinds] = None
+    labels = pd.DataFrame(rng.integers(0, 2, (60, 9)), columns=[f"${k}" for k in range(9)])
+    model = BoomerClassifier(n_rules=60, max_conditions=1, random_state=1).fit(data, labels)
+    for given in (None, data):
+        whole = ShapeDisplay.from_estimator(model, given)  # maps: there are nine labels
+        draw(whole)
+        assert len(whole.ax_[0].get_yticklabels()) == 9
+        draw(ShapeDisplay.from_estimator(model, given, label="$3"))
+
+
+def test_a_model_without_shapes_says_so() -> None:
+    model = BoomerClassifier(n_rules=1).fit(X, Y)
+    with pytest.raises(ValueError, match="there is no shape to draw"):
+        ShapeDisplay.from_estimator(model)

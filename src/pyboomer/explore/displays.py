@@ -6,7 +6,6 @@ ones are shown. Blue is for and vermilion against, which all eyes can tell apart
 them, too. Names are untrusted: none of them is read as a formula.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,17 +14,16 @@ import numpy as np
 from pyboomer.arrays import Array
 from pyboomer.explore.curves import TEST, TRAIN, TrainingCurve, training_curve
 from pyboomer.explore.dependence import LabelDependence, label_dependence
+from pyboomer.explore.drawing import MOST_TICKS, TOP_LABELS, check_top, get_axes, import_pyplot, set_ticks, shorten_name
 from pyboomer.explore.explanation import Explanation
 from pyboomer.explore.importance import FeatureImportance, feature_importance, permutation_importance
+from pyboomer.explore.shapes.display import ShapeDisplay as ShapeDisplay  # in a module of its own, but one of these
 from pyboomer.rules.names import find_all
 from pyboomer.rules.text import AGAINST, FOR, format_count, format_score, show_line
 
 TOP_FEATURES = 20
-TOP_LABELS = 30
 TOP_RULES = 12
 ANNOTATED = 12  # labels up to which a map shows its numbers
-MOST_TICKS = 40
-LONGEST = 28  # characters of a name
 LONGEST_BODY = 60
 
 
@@ -76,22 +74,22 @@ class FeatureImportanceDisplay:
     ) -> Self:
         """Draw a value of `feature_importance` or `permutation_importance`."""
         chosen = None if label is None else find_all("label", label, importance.label_names)[0]
-        return cls(importance, label=chosen, top=_check_top(top)).plot(ax)
+        return cls(importance, label=chosen, top=check_top(top)).plot(ax)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw it; `options` are those of `Axes.barh`."""
         importance, label = self.importance, self.label
         values = importance.overall if label is None else importance.per_label[:, label]
         shown = [f for f in importance.rank(label)[: self.top].tolist() if values[f] != 0] or [0]
-        self.ax_, self.figure_ = _get_axes(ax, (6.4, 0.6 + 0.26 * max(len(shown), 4)))
+        self.ax_, self.figure_ = get_axes(ax, (6.4, 0.6 + 0.26 * max(len(shown), 4)))
         spread = importance.spread[shown] if importance.spread is not None and label is None else None
         options = {"color": FOR, "height": 0.7, "xerr": spread, "ecolor": "black", "capsize": 2, **options}
         self.ax_.barh(np.arange(len(shown)), values[shown], **options)
-        self.ax_.set_yticks(np.arange(len(shown)), [_shorten(importance.feature_names[f]) for f in shown])
+        self.ax_.set_yticks(np.arange(len(shown)), [shorten_name(importance.feature_names[f]) for f in shown])
         self.ax_.invert_yaxis()
         self.ax_.spines[["top", "right"]].set_visible(False)
         self.ax_.set_xlabel(f"importance by {importance.by}")
-        what = "" if label is None else f" for {_shorten(importance.label_names[label])}"
+        what = "" if label is None else f" for {shorten_name(importance.label_names[label])}"
         hidden = int(np.count_nonzero(values)) - len(shown)
         more = f" ({format_count(hidden, 'more feature')} not shown)" if hidden > 0 else ""
         self.ax_.set_title(f"Features{what}{more}", fontsize="medium")
@@ -138,7 +136,7 @@ class FeatureLabelDisplay:
         ax: Any = None,
     ) -> Self:
         """Draw a value of `feature_importance` or `permutation_importance`."""
-        return cls(importance, top_features=_check_top(top_features), top_labels=_check_top(top_labels)).plot(ax)
+        return cls(importance, top_features=check_top(top_features), top_labels=check_top(top_labels)).plot(ax)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw it; `options` are those of `Axes.imshow`."""
@@ -148,7 +146,7 @@ class FeatureLabelDisplay:
         labels = np.sort(np.argsort(-totals, kind="stable")[: self.top_labels])
         values = importance.per_label[np.ix_(features, labels)]
         size = (2.6 + 0.32 * max(len(labels), 5), 1.5 + 0.24 * max(len(features), 4))
-        self.ax_, self.figure_ = _get_axes(ax, size)
+        self.ax_, self.figure_ = get_axes(ax, size)
         lowest, highest = min(float(values.min()), 0.0), max(float(values.max()), 1e-12)
         if lowest < 0:  # by permutation: some features do harm
             highest = max(highest, -lowest)
@@ -156,8 +154,8 @@ class FeatureLabelDisplay:
         else:
             scale = {"cmap": "Blues", "vmin": 0.0, "vmax": highest}
         image = self.ax_.imshow(values, aspect="auto", **{**scale, **options})
-        _set_ticks(self.ax_.yaxis, [importance.feature_names[f] for f in features])
-        _set_ticks(self.ax_.xaxis, [importance.label_names[k] for k in labels])
+        set_ticks(self.ax_.yaxis, [importance.feature_names[f] for f in features])
+        set_ticks(self.ax_.xaxis, [importance.label_names[k] for k in labels])
         self.figure_.colorbar(image, ax=self.ax_, label=f"importance by {importance.by}")
         shown = f"{len(features)} of {format_count(len(importance.feature_names), 'feature')}"
         self.ax_.set_title(f"{shown}, {len(labels)} of {len(importance.label_names)} labels", fontsize="medium")
@@ -185,7 +183,7 @@ class LabelDependenceDisplay:
     @classmethod
     def from_dependence(cls, dependence: LabelDependence, *, top: int = TOP_LABELS, ax: Any = None) -> Self:
         """Draw a value of `label_dependence`."""
-        return cls(dependence, top=_check_top(top)).plot(ax)
+        return cls(dependence, top=check_top(top)).plot(ax)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw it; `options` are those of `Axes.imshow`."""
@@ -194,10 +192,10 @@ class LabelDependenceDisplay:
         shown = shown.take(shown.cluster())
         n = len(shown.label_names)
         side = 2.2 + max(0.28 * min(n, MOST_TICKS), 2.4)
-        self.ax_, self.figure_ = _get_axes(ax, (side + 1.0, side))
+        self.ax_, self.figure_ = get_axes(ax, (side + 1.0, side))
         image = self.ax_.imshow(shown.matrix, **{"cmap": "RdBu", "vmin": -1.0, "vmax": 1.0, **options})
-        _set_ticks(self.ax_.yaxis, shown.label_names)
-        _set_ticks(self.ax_.xaxis, shown.label_names)
+        set_ticks(self.ax_.yaxis, shown.label_names)
+        set_ticks(self.ax_.xaxis, shown.label_names)
         self._annotate(shown.matrix)
         self.figure_.colorbar(image, ax=self.ax_, shrink=0.8, label="dependence")
         more = f", {n} of {len(whole.label_names)} labels" if n < len(whole.label_names) else ""
@@ -244,7 +242,7 @@ class TrainingCurveDisplay:
         if ax is None:
             columns = min(len(names), 2)
             rows = -(-len(names) // columns)
-            figure = _import_pyplot().figure(figsize=(4.2 * columns, 3.0 * rows), layout="constrained")
+            figure = import_pyplot().figure(figsize=(4.2 * columns, 3.0 * rows), layout="constrained")
             axes = figure.subplots(rows, columns, squeeze=False).ravel()
             for spare in axes[len(names) :]:
                 spare.remove()
@@ -318,7 +316,7 @@ class ExplanationDisplay:
         """Draw one of the values of `explain`."""
         highest = int(explanation.scores.argmax())
         chosen = highest if label is None else find_all("label", label, explanation.label_names)[0]
-        return cls(explanation, label=chosen, top=_check_top(top)).plot(ax)
+        return cls(explanation, label=chosen, top=check_top(top)).plot(ax)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw it; `options` are those of `Axes.barh`."""
@@ -335,7 +333,7 @@ class ExplanationDisplay:
             names.append(f"{format_count(hidden, 'more rule')}")
         ends = np.cumsum(steps)
         starts = np.concatenate([[0.0], ends])[: len(steps)]
-        self.ax_, self.figure_ = _get_axes(ax, (8.0, 1.0 + 0.28 * max(len(steps), 4)))
+        self.ax_, self.figure_ = get_axes(ax, (8.0, 1.0 + 0.28 * max(len(steps), 4)))
         colors = [FOR if step > 0 else AGAINST for step in steps]
         places = np.arange(len(steps))
         self.ax_.barh(places, steps, left=starts, **{"color": colors, "height": 0.7, **options})
@@ -350,30 +348,11 @@ class ExplanationDisplay:
         self.ax_.set_yticks(places, names, fontsize="small")
         self.ax_.invert_yaxis()
         self.ax_.spines[["top", "right"]].set_visible(False)
-        name = _shorten(explanation.label_names[self.label])
+        name = shorten_name(explanation.label_names[self.label])
         self.ax_.set_xlabel(f"score of {name}")
         score = format_score(float(explanation.scores[self.label]))
         self.ax_.set_title(f"Example {explanation.example}: {name} {score}", fontsize="medium")
         return self
-
-
-# --- What displays share ----------------------------------------------------------------------------------------------
-
-
-def _import_pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("displays need matplotlib: pip install 'pyboomer[plot]'") from error
-    return plt
-
-
-def _get_axes(ax: Any, size: tuple[float, float]) -> tuple[Any, Any]:
-    """The axes to draw on and their figure; new ones of this size, unless some are given."""
-    if ax is None:
-        figure = _import_pyplot().figure(figsize=size, layout="constrained")
-        ax = figure.subplots()
-    return ax, ax.figure
 
 
 def _find_importance(estimator: Any, X: Any, y: Any, by: str, options: dict[str, Any]) -> FeatureImportance:
@@ -386,31 +365,8 @@ def _find_importance(estimator: Any, X: Any, y: Any, by: str, options: dict[str,
     return feature_importance(estimator, by)
 
 
-def _check_top(top: int) -> int:
-    if not isinstance(top, int | np.integer) or top < 1:
-        raise ValueError(f"top must be a whole number of at least 1, got {top!r}")
-    return int(top)
-
-
-def _shorten(name: str) -> str:
-    """A name as it can be drawn: not too long, on one line, and no formula."""
-    plain = show_line(" ".join(name.split()))
-    if len(plain) > LONGEST:  # beginnings are often the same
-        plain = f"{plain[: LONGEST // 2]}\N{HORIZONTAL ELLIPSIS}{plain[len(plain) - (LONGEST - 1) // 2 :]}"
-    return plain.replace("$", r"\$")
-
-
 def _cut(body: str) -> str:
     """The beginning of a body, which is what was learned first."""
     plain = show_line(" ".join(body.split()))
     plain = plain if len(plain) <= LONGEST_BODY else plain[: LONGEST_BODY - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return plain.replace("$", r"\$")
-
-
-def _set_ticks(axis: Any, names: Sequence[str]) -> None:
-    """Name the rows or columns of a map; of very many, every second, third, ..."""
-    step = -(-len(names) // MOST_TICKS)
-    places = list(range(0, len(names), step))
-    texts = [_shorten(names[i]) for i in places]
-    turned = {"rotation": 90} if axis.axis_name == "x" and max(map(len, texts), default=0) > 2 else {}
-    axis.set_ticks(places, texts, fontsize="small" if len(names) <= TOP_LABELS else "x-small", **turned)

@@ -21,6 +21,7 @@ SCRIPTS = (
     "rules.js",  # a rule as people read it; lists of rules
     "overview.js",
     "labels.js",
+    "shapes.js",  # what rules on one feature, or on two, add up to
     "features.js",
     "scores.js",  # the scores of an example, and the steps to one of them
     "examples.js",

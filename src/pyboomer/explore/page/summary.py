@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array, Matrix
-from pyboomer.columns.categories import encode
 from pyboomer.data.examples import read_examples
 from pyboomer.data.labels import Labels
 from pyboomer.data.targets import Targets
@@ -22,6 +21,7 @@ from pyboomer.explore.dependence import label_dependence
 from pyboomer.explore.judging import make_judge
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding
+from pyboomer.explore.shapes.steps import list_columns
 from pyboomer.losses import Loss
 from pyboomer.predicting.decision import Decision
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -157,11 +157,11 @@ def _pack_rules(rules: RuleEnsemble, shown: NDArray[np.int64]) -> dict[str, Any]
 
 def _pack_examples(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data, most: int) -> dict[str, Any]:
     rows = draw_rows(data.matrix.shape[0], int(most))
-    columns = [pack(column) for column in _list_columns(rules, shown, data.matrix[rows])]
+    columns = [pack(column) for column in list_columns(rules.schema, shown, data.matrix[rows])]
     size = sum(len(column["data"]) for column in columns)
     if size > MOST_TEXT:
         rows = draw_rows(data.matrix.shape[0], max(1, len(rows) * MOST_TEXT // size))
-        columns = [pack(column) for column in _list_columns(rules, shown, data.matrix[rows])]
+        columns = [pack(column) for column in list_columns(rules.schema, shown, data.matrix[rows])]
     truth = data.take(rows).truth
     packed = None
     if truth is not None:
@@ -173,19 +173,6 @@ def _pack_examples(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data, mo
 def draw_rows(n: int, most: int) -> NDArray[np.int64]:
     """Up to so many of n rows, at random, ascending; always the same ones."""
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(SEED).choice(n, most, replace=False))
-
-
-def _list_columns(rules: RuleEnsemble, shown: NDArray[np.int64], matrix: Matrix) -> Iterator[Array]:
-    """The features shown, one by one; nominal ones as category codes."""
-    is_sparse = sp.issparse(matrix)
-    by_column = matrix[:, shown].tocsc() if is_sparse else matrix
-    for i, feature in enumerate(shown.tolist()):
-        if not is_sparse:
-            yield by_column[:, feature]
-            continue
-        column = by_column[:, [i]].toarray()
-        own = rules.schema.pick_categories([feature])
-        yield encode(column, own)[:, 0]
 
 
 # --- Data -------------------------------------------------------------------------------------------------------------
@@ -223,7 +210,7 @@ def _describe_features(rules: RuleEnsemble, shown: NDArray[np.int64], data: Data
     """Names of the features shown, their histograms, and the names of the categories that appear anywhere."""
     histograms, categories = [], {}
     mentioned = _find_mentioned(rules)
-    columns = [None] * len(shown) if data is None else _list_columns(rules, shown, data.matrix)
+    columns = [None] * len(shown) if data is None else list_columns(rules.schema, shown, data.matrix)
     for i, (feature, column) in enumerate(zip(shown.tolist(), columns, strict=True)):
         if feature not in rules.categories:
             histograms.append(None if column is None else _count_numbers(column))

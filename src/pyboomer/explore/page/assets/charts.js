@@ -56,13 +56,13 @@ function drawCurve({ name, n_rules, values }) {
   );
 }
 
+const LEFT = 44; // room for the numbers of a vertical axis
 const SLOT = 5; // the width of a bar of thresholds
 
 // Data above the axis; below it, at their places, the thresholds of conditions.
-function drawHistogram({ low, high, counts, conditions }) {
+function drawHistogram({ low, high, counts, conditions, left }) {
   const width = Math.min(640, Math.max(300, innerWidth - 40)); // so that text stays readable on a phone
   const height = 224;
-  const left = 8;
   const right = 8;
   const middle = 150;
   const bottom = 4;
@@ -120,7 +120,7 @@ function drawHistogram({ low, high, counts, conditions }) {
   chart.append(drawing("line", { x1: left, x2: width - right, y1: middle, y2: middle, class: "axis" }));
   for (const tick of findTicks(low, high)) {
     const x = place(tick);
-    const anchor = x < 40 ? "start" : x > width - 40 ? "end" : "middle";
+    const anchor = x < 20 ? "start" : x > width - 40 ? "end" : "middle";
     chart.append(drawing("text", { x, y: middle + 12, "text-anchor": anchor }, formatNumber(tick)));
   }
   return chart;

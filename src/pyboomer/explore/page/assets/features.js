@@ -1,11 +1,13 @@
-// --- The view of a feature: its values in the data, and where rules cut them -----------------------------------------
+// --- The view of a feature: what its values add to the scores, where they lie in the data, and where rules cut them --
 
 function viewFeatures(model) {
   const { names } = model.features;
   const list = listRules(model, "Rules that test the feature");
   const title = element("h3", { class: "picked" });
   const facts = element("div");
+  const shape = element("div");
   const chart = element("div");
+  const pairs = element("div");
   const ranked = model.rankedFeatures;
   const most = Math.max(1, ...ranked.map(({ rules }) => rules));
   const picker = choice(
@@ -42,7 +44,17 @@ function viewFeatures(model) {
       ),
       element("ul", { class: "bars shares index" }, rows),
     ),
-    element("div", { class: "content" }, title, facts, chart, element("h4", {}, "Rules that test it"), list.node),
+    element(
+      "div",
+      { class: "content" },
+      title,
+      facts,
+      shape,
+      chart,
+      pairs,
+      element("h4", {}, "Rules that test it"),
+      list.node,
+    ),
   );
 
   function show(feature) {
@@ -68,9 +80,12 @@ function viewFeatures(model) {
         histogram && histogram.missing > 0 && ["missing for", count(histogram.missing, "example")],
       ]),
     );
+    const own = findShape(model, feature);
+    shape.replaceChildren(...(rules.length ? drawShape(model, own, histogram) : []));
+    pairs.replaceChildren(...drawPairs(model, feature));
     const picture = hasNames
       ? drawCategories(model, feature, conditions, histogram)
-      : drawThresholds(conditions, histogram);
+      : drawThresholds(conditions, histogram, leftOf(own));
     const position = model.image && drawPixels(model, null, [{ feature, operator: null }]);
     chart.replaceChildren(
       element(
@@ -110,7 +125,7 @@ function describeChart(kind, histogram) {
   ];
 }
 
-function drawThresholds(conditions, histogram) {
+function drawThresholds(conditions, histogram, left) {
   const values = conditions.map(({ value }) => value);
   let { low, high, counts } = histogram ?? {};
   if (!counts?.length) {
@@ -121,7 +136,7 @@ function drawThresholds(conditions, histogram) {
   }
   if (!conditions.length && !histogram) return element("p", { class: "faint" }, "No rule tests this feature.");
   if (low === high) [low, high] = [low - 0.5, high + 0.5];
-  return drawHistogram({ low, high, counts, conditions });
+  return drawHistogram({ low, high, counts, conditions, left });
 }
 
 function drawCategories(model, feature, conditions, histogram) {
