@@ -7,6 +7,7 @@ the best vector that differs from the winner in one label.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,8 @@ from scipy.special import expit
 
 from pyboomer.arrays import Array
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import count_independent, count_known, marginal_probabilities, score_vectors
+from pyboomer.predicting.decoding import marginal_probabilities, score_vectors
+from pyboomer.predicting.fmeasure import weigh_independent, weigh_known
 
 Vector = NDArray[np.uint8]
 
@@ -90,22 +92,16 @@ def _swap(values: Array, winner: Vector, k: int, measure: str) -> RunnerUp | Non
 
 def _lose_f1(decision: Decision, terms: Array, winner: Vector) -> Array:
     """How much of the winner's expected F-measure is lost by flipping each of its labels."""
-    K, vectors = len(winner), decision.vectors
-    if len(vectors) == 0:
-        sizes = np.arange(1, K + 1)
-        shares, empty = count_independent(expit(terms))
+    length = int(winner.sum())
+    if len(decision.vectors):
+        joint = decision.joint(terms, decision.vectors)
+        empty = float(joint[0, decision.vectors.sum(axis=1) == 0].sum())
+        weigh = partial(weigh_known, joint, decision.vectors)
     else:
-        sizes = np.unique(vectors.sum(axis=1))
-        sizes = sizes[sizes > 0]
-        if len(sizes) == 0:  # only the empty vector is known: nothing else has any F-measure
-            return np.ones(K)
-        shares, empty = count_known(decision.joint(terms, vectors), vectors, sizes)
-
-    def expect(vector: Vector) -> float:
-        length = int(vector.sum())
-        if length == 0:
-            return float(empty[0])
-        return float((shares[0][vector == 1] @ (2.0 / (sizes + length))).sum())
-
-    flipped = winner ^ np.eye(K, dtype=np.uint8)
-    return np.maximum(expect(winner) - np.array([expect(vector) for vector in flipped]), 0.0)
+        empty = float(expit(-terms).prod())
+        weigh = partial(weigh_independent, terms)
+    without, same, added = (weigh(r)[0] if r > 0 else np.zeros(len(winner)) for r in (length - 1, length, length + 1))
+    expected = np.where(winner == 1, without @ winner - without, added @ winner + added)
+    if length == 1:
+        expected[winner == 1] = empty
+    return np.maximum((same @ winner if length > 0 else empty) - expected, 0.0)

@@ -25,6 +25,7 @@ Log-odds, an (N, K) array, are what scores mean as probabilities; see `Loss.log_
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,15 @@ from scipy.special import expit, softmax
 
 from pyboomer.arrays import Array, Vectors
 from pyboomer.losses import Loss, example_wise_logistic
+from pyboomer.losses.squared import example_wise_squared_error, example_wise_squared_hinge
+from pyboomer.predicting.fmeasure import choose_of_independent, choose_of_known, count_independent, count_known
+from pyboomer.predicting.search import Costs, convert, find_least
 from pyboomer.rules.precision import TIE
 
 Joint = Callable[[Array, Vectors], Array]
 
 BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array: 32 MB
+WIDE = 300.0  # exponentials of scores beyond it, and their inverses, are not added up
 CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum would lose those of the other labels
 
 
@@ -117,14 +122,15 @@ def score_vectors(log_odds: Array, vectors: Vectors, bias: Array | float = 0.0) 
 
     The `bias` of each vector is added, what it scores besides its labels.
     """
-    return np.asarray(np.clip(log_odds, -CERTAIN, CERTAIN) @ vectors.T.astype(np.float64) + bias)
+    return np.asarray(np.clip(log_odds, -CERTAIN, CERTAIN) @ convert(vectors, np.float64).T + bias)
 
 
 def marginal_probabilities(log_odds: Array, vectors: Vectors) -> Array:
     """P(label k is relevant), summed over the known label vectors."""
     result = np.empty(log_odds.shape)
+    ones = convert(vectors, np.float64)
     for rows in _blocks(len(log_odds), max(vectors.shape)):
-        result[rows] = joint_probabilities(log_odds[rows], vectors) @ vectors
+        result[rows] = softmax(np.clip(log_odds[rows], -CERTAIN, CERTAIN) @ ones.T, axis=1) @ ones
     return np.clip(result, 0.0, 1.0)
 
 
@@ -138,46 +144,71 @@ def decode_by_sign(scores: Array) -> Vectors:
 
 def decode_by_loss(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
     """The known label vector of least loss (Eq. 19); of equals, the first."""
-    result = np.empty(scores.shape, dtype=np.uint8)
-    for rows in _blocks(len(scores), max(vectors.shape)):
-        if loss == example_wise_logistic:  # also one that was pickled
-            losses = _sum_exponentials(scores[rows], vectors)
-            limit = losses.min(axis=1, keepdims=True) * (1 + TIE)
-        else:
-            losses = np.stack(
-                [loss.value(np.broadcast_to(2.0 * y - 1, scores[rows].shape), scores[rows]) for y in vectors], axis=1
-            )
-            smallest = losses.min(axis=1, keepdims=True)
-            limit = smallest + TIE * np.minimum(smallest, 1.0)  # a large loss may well be a logarithm
-        result[rows] = vectors[np.argmax(losses <= limit, axis=1)]
-    return result
+    n = len(scores)
+    if loss == example_wise_logistic:  # also one that was pickled
+        costs = _exponentiate(scores)
+        found = find_least(vectors, n, costs, partial(_add_up, costs, vectors), lambda least: least * (1 + TIE))
+        for i in np.flatnonzero(np.abs(scores).max(axis=1) > WIDE):
+            found[i] = _find_by_logarithm(scores[i], vectors)
+    elif loss in (example_wise_squared_error, example_wise_squared_hinge):  # roots of sums
+        costs = _square(scores, loss)
+        found = find_least(vectors, n, costs, partial(_add_up, costs, vectors), lambda s: _add_tie(np.sqrt(s)) ** 2)
+    else:
+        found = find_least(vectors, n, None, partial(_evaluate, loss, scores, vectors), _add_tie)
+    return vectors[found]
 
 
-def _sum_exponentials(scores: Array, vectors: Vectors) -> Array:
-    """sum_k exp(-y_k f_k) for each example and known vector, up to a factor per example: its logarithm orders Eq. 7.
+def _add_tie(loss: Array) -> Array:
+    return loss + TIE * np.minimum(loss, 1.0)  # a large loss may well be a logarithm
 
-    Two matrix products of non-negative terms. Scores are shifted by the largest in size, so nothing overflows; where
-    the smallest sum falls below what the shift leaves of floating point, the row is done again by log-sum-exp.
-    """
-    positive = vectors.astype(np.float64)
+
+def _evaluate(loss: Loss, scores: Array, vectors: Vectors, rows: NDArray[np.int64], some: slice) -> Array:
+    F = scores[rows]
+    return np.stack([loss.value(np.broadcast_to(2.0 * y - 1, F.shape), F) for y in vectors[some]], axis=1)
+
+
+def _add_up(costs: Costs, vectors: Vectors, rows: NDArray[np.int64], some: slice) -> Array:
+    """What vectors cost: two matrix products of terms that are not negative, so that no digits are lost."""
+    ones = vectors[some].astype(np.float64)
+    return np.asarray(costs.relevant[rows] @ ones.T + costs.irrelevant[rows] @ (1 - ones).T)
+
+
+def _exponentiate(scores: Array) -> Costs:
+    """exp(-y_k f_k) for both y_k, whose sum's logarithm orders Eq. 7, up to a factor per example: nothing overflows."""
+    scores = np.clip(scores, -WIDE, WIDE)
+    shift = np.abs(scores).max(axis=1, keepdims=True)
+    return Costs(np.exp(-scores - shift), np.exp(scores - shift))
+
+
+def _find_by_logarithm(scores: Array, vectors: Vectors) -> int:
+    """The vector of least sum_k exp(-y_k f_k) where the sums are beyond floating point."""
     limit = np.finfo(np.float64).max / 2
     scores = np.clip(scores, -limit, limit)  # so that their differences are finite
-    shift = np.abs(scores).max(axis=1, keepdims=True)
-    sums = np.exp(-scores - shift) @ positive.T + np.exp(scores - shift) @ (1 - positive).T
-    for n in np.flatnonzero(sums.min(axis=1) < 1e-280):
-        exponents = np.where(vectors == 1, -scores[n], scores[n])
-        largest = exponents.max(axis=1, keepdims=True)
-        logarithm = (largest[:, 0] - largest.min()) + np.log(np.exp(exponents - largest).sum(axis=1))
-        sums[n] = np.exp(np.minimum(logarithm - logarithm.min(), 700.0))
-    return sums
+    exponents = np.where(vectors == 1, -scores, scores)
+    largest = exponents.max(axis=1, keepdims=True)
+    logarithm = (largest[:, 0] - largest.min()) + np.log(np.exp(exponents - largest).sum(axis=1))
+    sums = np.exp(np.minimum(logarithm - logarithm.min(), 700.0))
+    return int(np.argmax(sums <= sums.min() * (1 + TIE)))
+
+
+def _square(scores: Array, loss: Loss) -> Costs:
+    """The squared residuals of both answers."""
+    every = np.clip(scores, -1e150, 1e150).reshape(-1, 1)  # so that squares are finite
+    relevant, irrelevant = (loss.value(np.full_like(every, y), every) ** 2 for y in (1.0, -1.0))
+    return Costs(relevant.reshape(scores.shape), irrelevant.reshape(scores.shape))
 
 
 def decode_by_probability(log_odds: Array, vectors: Vectors, bias: Array | float = 0.0) -> Vectors:
     """The most probable known label vector; of equals, the first."""
-    result = np.empty(log_odds.shape, dtype=np.uint8)
-    for rows in _blocks(len(log_odds), max(vectors.shape)):
-        result[rows] = vectors[score_vectors(log_odds[rows], vectors, bias).argmax(axis=1)]
-    return result
+    log_odds = np.clip(log_odds, -CERTAIN, CERTAIN)
+    most = np.max(bias)  # costs may not be negative
+    costs = Costs(np.maximum(-log_odds, 0), np.maximum(log_odds, 0), None if np.ndim(bias) == 0 else most - bias)
+    free = costs.irrelevant.sum(axis=1, keepdims=True) + most
+
+    def evaluate(rows: NDArray[np.int64], some: slice) -> Array:
+        return free[rows] - score_vectors(log_odds[rows], vectors[some], np.broadcast_to(bias, len(vectors))[some])
+
+    return vectors[find_least(vectors, len(log_odds), costs, evaluate, np.asarray)]
 
 
 def decode_by_marginals(log_odds: Array, vectors: Vectors) -> Vectors:
@@ -199,61 +230,20 @@ def decode_by_rank(scores: Array, k: int) -> Vectors:
 
 
 def decode_by_f1(log_odds: Array, vectors: Vectors | None, joint: Joint = joint_probabilities) -> Vectors:
-    """The label vector of largest expected F-measure: general F-measure maximisation (Dembczynski et al., 2011).
+    """The label vector of largest expected F-measure.
 
-    F(y, h) = 2 |y and h| / (|y| + |h|), and 1 if both are empty. For a prediction h of r labels the expectation is the
-    sum over its labels of w_kr = sum_s P(y_k = 1, |y| = s) 2 / (s + r): of each size the r labels with the largest w_kr
-    are best, and the sizes are compared. The probabilities are those of the known label vectors or, without them, of
-    independent labels; `joint` computes the former.
+    The probabilities are those of the known label vectors or, without them, of independent labels; `joint` computes the
+    former.
     """
     n, K = log_odds.shape
-    result = np.zeros((n, K), dtype=np.uint8)
+    result = np.empty((n, K), dtype=np.uint8)
     if vectors is None:
-        sizes = np.arange(1, K + 1)
+        for rows in _blocks(n, count_independent(K)):
+            result[rows] = choose_of_independent(np.clip(log_odds[rows], -CERTAIN, CERTAIN))
     else:
-        sizes = np.unique(vectors.sum(axis=1))
-        sizes = sizes[sizes > 0]
-    if len(sizes) == 0:  # only the empty vector is known
-        return result
-    lengths = np.arange(1, K + 1)
-    gains = 2.0 / (sizes[:, None] + lengths)  # (sizes, lengths)
-    for rows in _blocks(n, max(K * K, 1 if vectors is None else len(vectors))):
-        if vectors is None:
-            shares, empty = count_independent(expit(np.clip(log_odds[rows], -CERTAIN, CERTAIN)))
-        else:
-            shares, empty = count_known(joint(log_odds[rows], vectors), vectors, sizes)
-        w = np.einsum("nks,sr->nrk", shares, gains, optimize=True)
-        order = np.argsort(-w, axis=2, kind="stable")
-        expected = np.take_along_axis(np.cumsum(np.take_along_axis(w, order, 2), axis=2), lengths[None, :, None] - 1, 2)
-        best = expected[:, :, 0].argmax(axis=1)  # the length, less one
-        ranks = np.argsort(order[np.arange(len(best)), best], axis=1)
-        chosen = ranks <= best[:, None]
-        chosen[empty >= expected[np.arange(len(best)), best, 0]] = False
-        result[rows] = chosen
+        for rows in _blocks(n, len(vectors) + count_known(vectors)):
+            result[rows] = choose_of_known(joint(log_odds[rows], vectors), vectors)
     return result
-
-
-def count_known(joint: Array, vectors: Vectors, sizes: NDArray[np.int64]) -> tuple[Array, Array]:
-    """P(y_k = 1, |y| = s) for each label and size, shape (n, K, sizes), and P(y is empty)."""
-    length = vectors.sum(axis=1)
-    shares = np.stack([joint[:, length == s] @ vectors[length == s].astype(np.float64) for s in sizes], axis=2)
-    return shares, joint[:, length == 0].sum(axis=1)
-
-
-def count_independent(p: Array) -> tuple[Array, Array]:
-    """The same for independent labels of probabilities p, for the sizes 1 to K: how many of the others are relevant."""
-    n, K = p.shape
-    shares = np.empty((n, K, K))
-    for k in range(K):
-        others = np.zeros((n, K))
-        others[:, 0] = 1.0
-        for j in range(K):
-            if j != k:
-                q = p[:, j, None]
-                others[:, 1:] = others[:, 1:] * (1 - q) + others[:, :-1] * q
-                others[:, :1] *= 1 - q
-        shares[:, k] = p[:, k, None] * others
-    return shares, np.prod(1 - p, axis=1)
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:
