@@ -12,7 +12,15 @@ from scipy.stats import chisquare, poisson
 
 from pyboomer import BoomerClassifier
 from pyboomer.data.stratification import group_examples
-from pyboomer.engine.sampling import NO_STRATA, Strata, count_examples, count_features, draw_examples, draw_features
+from pyboomer.engine.sampling import (
+    NO_STRATA,
+    Strata,
+    count_examples,
+    count_features,
+    draw_examples,
+    draw_features,
+    draw_few,
+)
 
 seeds = st.integers(0, 2**31 - 2)
 numbers = st.integers(0, 10_000)
@@ -30,6 +38,17 @@ def test_a_bootstrap_draws_as_many_examples_as_there_are(seed: int, rule: int, n
     assert counts.sum() == n
     assert (counts >= 0).all()
     assert (counts == np.round(counts)).all()
+
+
+@given(seeds, numbers, st.integers(1, 200), st.integers(1, 50))
+def test_few_examples_are_drawn_as_many_are(seed: int, rule: int, n: int, size: int) -> None:
+    counts, weights, rows = np.empty(n), np.zeros(n), np.empty(n, dtype=np.uint32)
+    weight, bits = np.arange(n) % 3.0, np.zeros(n // 64 + 1, dtype=np.uint64)
+    draw_examples(seed, rule, size, NO_STRATA, counts)
+    n_drawn = draw_few(seed, rule, size, weight, weights, bits, rows)
+    np.testing.assert_array_equal(weights, counts * weight)
+    np.testing.assert_array_equal(rows[:n_drawn], np.flatnonzero(weights))
+    assert not bits.any()
 
 
 def test_bootstrap_counts_are_roughly_poisson() -> None:

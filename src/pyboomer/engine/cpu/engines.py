@@ -12,6 +12,7 @@ from pyboomer.engine import bins
 from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.sampled import SampledSteps, suits
 from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
@@ -87,7 +88,12 @@ class BinnedEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, effective_n_jobs(settings.n_jobs))
-        self.steps = LocalSteps(self.ledger, self.plan, self.heads)
+        small = suits(self.ledger, self.labels, self.heads, self.plan)
+        self.steps = (SampledSteps if small else LocalSteps)(self.ledger, self.plan, self.heads)
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples."""
+        return self.steps.mean_loss()
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""

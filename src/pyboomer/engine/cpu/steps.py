@@ -32,11 +32,13 @@ class LocalSteps:
     def begin(self, rule: int) -> None:
         """Draw the sample of a rule."""
         ledger = self.ledger
-        self.n_sampled = draw_rows(self.plan.sampling, self.plan.search.seed, rule, ledger.task.weight)
-        self.n_covered = self.n_sampled
+        self.n_covered = self.n_sampled = self._draw(rule)
         self.layout, self.statistics, self.terms = ledger.layout, ledger.statistics, ledger.statistics
         self.label = -1
         self.weight = sum_weights(self.rows[: self.n_covered], self.weights)
+
+    def _draw(self, rule: int) -> int:
+        return int(draw_rows(self.plan.sampling, self.plan.search.seed, rule, self.ledger.task.weight))
 
     def focus(self, labels: NDArray[np.int64]) -> None:
         """From now on, sums and heads are about these labels."""
@@ -114,3 +116,7 @@ class LocalSteps:
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
         """Add scores to what is covered, and bring the statistics up to date."""
         self.ledger.apply(self.covered, labels, scores)
+
+    def mean_loss(self) -> float:
+        """The mean loss of the training examples."""
+        return self.ledger.mean_loss()
