@@ -91,28 +91,31 @@ def draw_few(
     rule: int,
     size: int,
     weight: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    drawn: NDArray[np.float64],
     bits: NDArray[np.uint64],
     rows: NDArray[np.uint32],
+    weights: NDArray[np.float64],
 ) -> int:
     """`draw_examples` with replacement, where few of many are drawn: no others are looked at.
 
-    `rows` receives those of positive weight, in ascending order, and `weights` the weights of these, times how often
-    each was drawn; it has been 0, as have been and will be `bits`, one per example. Returns how many there are.
+    `rows` receives those of positive weight, in ascending order, and `weights` what each weighs, times how often it was
+    drawn. `drawn` and `bits`, a number and a bit for each example, are 0 before and after. Returns how many there are.
     """
     n = weight.shape[0]
     z = _start_stream(seed, rule, 0)
     for _ in range(size):
         z += _GOLDEN
-        drawn = np.uint64(_below(z, n))
-        weights[drawn] += weight[drawn]
-        bits[drawn >> _S6] |= _ONE << (drawn & _S63)
+        i = np.uint64(_below(z, n))
+        drawn[i] += weight[i]
+        bits[i >> _S6] |= _ONE << (i & _S63)
     n_drawn = np.uint64(0)
     for word in range(bits.shape[0]):
         left, bits[word] = bits[word], _NONE
         while left != _NONE:
-            rows[n_drawn] = 64 * word + count_trailing_zeros(left)
-            n_drawn += np.uint64(weights[rows[n_drawn]] > 0.0)
+            i = np.uint64(64 * word + count_trailing_zeros(left))
+            rows[n_drawn], weights[n_drawn] = i, drawn[i]
+            n_drawn += np.uint64(drawn[i] > 0.0)
+            drawn[i] = 0.0
             left &= left - _ONE
     return np.int64(n_drawn)
 

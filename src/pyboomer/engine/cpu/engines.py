@@ -38,7 +38,6 @@ class Learner:
             replayed = ledger.scores[:, :n_labels].copy()
             replay(replayed)
             ledger.scores[:, :n_labels] = replayed
-        ledger.write()
         self.plan = make_plan(task, settings, subtracts=not isinstance(self, BinnedEngine))
         self.labels = plan_labels(ledger.layout, n, settings)
         layout = resize(ledger.layout, len(self.labels.draw.drawn))
@@ -63,6 +62,7 @@ class ExampleEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, n_threads=1)
+        self.ledger.write()
         k = self.heads.layout.n_labels
         self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), make_zeros((1, pad(task.Y.shape[1])))[0])
 
@@ -88,8 +88,11 @@ class BinnedEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, effective_n_jobs(settings.n_jobs))
-        small = suits(self.ledger, self.labels, self.heads, self.plan)
-        self.steps = (SampledSteps if small else LocalSteps)(self.ledger, self.plan, self.heads)
+        if suits(self.ledger, self.labels, self.heads, self.plan):
+            self.steps: LocalSteps = SampledSteps(self.ledger, self.plan, self.heads)
+        else:
+            self.ledger.write()
+            self.steps = LocalSteps(self.ledger, self.plan, self.heads)
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""

@@ -1,7 +1,8 @@
 """Sampled steps are local ones where a sample is a small part of the examples: what nobody looks at is not computed.
 
-`LocalSteps` keeps the statistics of all examples up to date. Here only those of a sample are written down, once it is
-drawn. The head of a rule needs those of all examples covered: they are computed, added up and forgotten on the way.
+`LocalSteps` keeps the statistics of all examples up to date. Here the examples of a sample become a small data set of
+their own, numbered anew: their statistics are written down once they are drawn, their bin numbers once a feature is
+considered. The head of a rule needs the statistics of all examples covered: they are computed, added up and forgotten.
 
 For that they have to be cheap, and memory has to be spared. So scores are kept as odds, exp(f), with the sign of the
 label: to add to a score is to multiply then, and the label-wise logistic loss (Eq. 6) needs no exponential. In float32
@@ -14,15 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
+from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.simd import LANES, larger, load, make_zeros, prefetch, product, splat, store, where_above
+from pyboomer.engine.cpu.boosting import draw_rows
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import divide
 from pyboomer.engine.heads import Penalty, solve_diagonal
 from pyboomer.engine.plan import Complete, Heads, Labels, Plan
+from pyboomer.engine.rating import Rating
 from pyboomer.engine.sampling import draw_few
-from pyboomer.engine.statistics import Diagonal, count_columns
+from pyboomer.engine.statistics import Diagonal, count_columns, sum_weights
+from pyboomer.engine.sweeping import BinSums
 from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import LABEL_WISE
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
@@ -76,15 +81,26 @@ def _fetch(odds: Odds, rows: Rows, begin: int) -> None:
 
 @kernel(error_model="numpy")
 def write_statistics(odds: Odds, rows: Rows, statistics: Array) -> None:
-    """Compute the statistics of some examples."""
+    """Compute the statistics of some examples, one after another."""
     width, size = odds.shape[1], statistics.shape[1]
     for begin in range(0, rows.shape[0], BLOCK):
         _fetch(odds, rows, begin + BLOCK)
         for r in range(begin, min(begin + BLOCK, rows.shape[0])):
             for k in range(0, width, LANES):
                 g, h = _derive(odds, rows[r] * width + k)
-                store(statistics, rows[r] * size + k, g)
-                store(statistics, rows[r] * size + width + k, h)
+                store(statistics, r * size + k, g)
+                store(statistics, r * size + width + k, h)
+
+
+@kernel
+def copy_codes(
+    codes: NDArray[np.uint8], features: NDArray[np.int64], examples: Rows, places: Rows, own: NDArray[np.uint8]
+) -> None:
+    """Copy the bin numbers of some features for the examples at some places of a sample."""
+    for i in range(features.shape[0]):
+        source, target = codes[features[i]], own[features[i]]
+        for r in range(places.shape[0]):
+            target[places[r]] = source[examples[places[r]]]
 
 
 @inner
@@ -196,37 +212,58 @@ def suits(ledger: Ledger, labels: Labels, heads: Heads, plan: Plan) -> bool:
 
 
 class SampledSteps(LocalSteps):
-    """The steps that learn from small samples; the scores of the ledger stay as they were at the beginning."""
+    """The steps that learn from small samples; the ledger stays as it was at the beginning."""
 
     def __init__(self, ledger: Ledger, plan: Plan, heads: Heads) -> None:
         super().__init__(ledger, plan, heads)
         assert isinstance(ledger.truth, Truth)
-        n, n_chunks = len(ledger.everyone), -(-len(ledger.everyone) // CHUNK)
+        n, n_chunks, size = len(ledger.everyone), -(-len(ledger.everyone) // CHUNK), plan.sampling.size
         self.odds = find_odds(ledger.truth, ledger.scores)
         self.parts = divide(n_chunks, ledger.threads.n_threads)
-        sums = make_zeros((n_chunks, count_columns(ledger.layout)))
-        counts = np.zeros(n_chunks, dtype=np.int64)
+        width = count_columns(ledger.layout)
+        counts, sums = np.zeros(n_chunks, dtype=np.int64), make_zeros((n_chunks, width))
         self.chunks = Covered(np.empty(n, dtype=np.uint32), counts, sums, np.zeros(n_chunks))
-        self.weights[:] = 0.0
-        self.n_sampled = 0
+        # The sample: what is at which of its places. Sums, sweeps and narrowing know nothing else.
+        self.codes, nominal = self.columns.codes, self.columns.nominal
+        self.columns = BinnedColumns(np.empty((len(self.codes), size), dtype=np.uint8), nominal)
+        self.examples, self.terms = np.empty(size, dtype=np.uint32), make_zeros((size, width))
+        self.rows, self.weights = np.empty(size, dtype=np.uint32), np.empty(size)
+        plan.sampling.weights[:] = 0.0
 
     def begin(self, rule: int) -> None:
         """Draw the sample of a rule, and write its statistics down."""
-        super().begin(rule)
-        rows, statistics = self.rows[: self.n_sampled], self.statistics
+        sampling, search, ledger = self.plan.sampling, self.plan.search, self.ledger
+        weight = ledger.task.weight
+        if len(sampling.strata.ends):
+            n_sampled = int(draw_rows(sampling, search.seed, rule, weight))
+            self.examples[:n_sampled] = sampling.rows[:n_sampled]
+            self.weights[:n_sampled] = sampling.weights[sampling.rows[:n_sampled]]
+        else:
+            bits, size = search.runs.entries.bits, sampling.size
+            n_sampled = int(
+                draw_few(search.seed, rule, size, weight, sampling.weights, bits, self.examples, self.weights)
+            )
+        self.n_covered, self.layout, self.label = n_sampled, ledger.layout, -1
+        self.rows[:n_sampled] = ledger.everyone[:n_sampled]
+        self.weight = sum_weights(self.rows[:n_sampled], self.weights)
 
         def work(part: slice) -> None:
-            write_statistics(self.odds, rows[part], statistics)
+            write_statistics(self.odds, self.examples[part], self.terms[part])
 
-        self.ledger.threads.share(work, divide(len(rows), self.ledger.threads.n_threads))
+        ledger.threads.share(work, divide(n_sampled, ledger.threads.n_threads))
 
-    def _draw(self, rule: int) -> int:
-        sampling, search, weight = self.plan.sampling, self.plan.search, self.ledger.task.weight
-        if len(sampling.strata.ends):
-            return super()._draw(rule)
-        self.weights[self.rows[: self.n_sampled]] = 0.0
-        bits = search.runs.entries.bits
-        return int(draw_few(search.seed, rule, sampling.size, weight, self.weights, bits, self.rows))
+    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.bool_]]:
+        """Sums over the bins of some features, and which of these are nominal."""
+        self._copy(features)
+        return super().sum_bins(features)
+
+    def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
+        """Refine a rule to the end, example by example."""
+        self._copy(np.arange(len(self.codes)))
+        return super().refine(rating, rule, body, size, best)
+
+    def _copy(self, features: NDArray[np.int64]) -> None:
+        copy_codes(self.codes, features, self.examples, self.rows[: self.n_covered], self.columns.codes)
 
     def cover(self, body: Array) -> None:
         """Cover all examples that meet the conditions of a body: they are found along with their sums."""
@@ -239,7 +276,7 @@ class SampledSteps(LocalSteps):
 
         def work(part: slice) -> None:
             marks = np.empty(CHUNK, dtype=np.uint8)
-            sum_chunks(self.columns.codes, self.body, self.odds, weight, marks, chunks, part.start, part.stop)
+            sum_chunks(self.codes, self.body, self.odds, weight, marks, chunks, part.start, part.stop)
 
         self.ledger.threads.share(work, self.parts)
         head = np.empty(layout.n_labels)

@@ -32,13 +32,11 @@ class LocalSteps:
     def begin(self, rule: int) -> None:
         """Draw the sample of a rule."""
         ledger = self.ledger
-        self.n_covered = self.n_sampled = self._draw(rule)
+        self.n_sampled = draw_rows(self.plan.sampling, self.plan.search.seed, rule, ledger.task.weight)
+        self.n_covered = self.n_sampled
         self.layout, self.statistics, self.terms = ledger.layout, ledger.statistics, ledger.statistics
         self.label = -1
         self.weight = sum_weights(self.rows[: self.n_covered], self.weights)
-
-    def _draw(self, rule: int) -> int:
-        return int(draw_rows(self.plan.sampling, self.plan.search.seed, rule, self.ledger.task.weight))
 
     def focus(self, labels: NDArray[np.int64]) -> None:
         """From now on, sums and heads are about these labels."""
