@@ -27,6 +27,7 @@ from pyboomer.metrics import hamming_loss, subset_zero_one_loss
 LOSSES = {"label-wise": "label-wise-logistic", "example-wise": "example-wise-logistic"}
 OFFICIAL_LOSSES = {"label-wise": "logistic-decomposable", "example-wise": "logistic-non-decomposable"}
 OFFICIAL_HEADS = {"single": "single", "multi": "complete"}
+NETWORK_BLOCK = 10_000  # examples that are made at a time
 
 # --- Running ----------------------------------------------------------------------------------------------------------
 
@@ -168,6 +169,30 @@ def load_split(name: str, seed: int) -> Split:
     return Split(
         name, data.X[train], data.Y[train], data.X[test], data.Y[test], [int(i) for i in data.nominal_features]
     )
+
+
+def make_network(n: int, seed: int, n_features: int = 50, n_labels: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of a random network of two layers, from frequent to rare; half of the noise is shared by all labels.
+
+    The network follows from the seed alone, not from n.
+    """
+    rng = np.random.default_rng(seed)
+    n_hidden = 16
+    hidden = rng.normal(size=(n_features, n_hidden)) * (rng.random((n_features, n_hidden)) < 0.15)
+    output = rng.normal(size=(n_hidden, n_labels)) / np.sqrt(n_hidden)
+    loads = rng.normal(size=(4, n_labels)) / 2
+    shares = rng.permutation(np.linspace(0.05, 0.45, n_labels))
+    X, Y = np.empty((n, n_features), dtype=np.float32), np.empty((n, n_labels), dtype=np.int8)
+    edges = None
+    for begin in range(0, n, NETWORK_BLOCK):
+        size = min(NETWORK_BLOCK, n - begin)
+        x = rng.standard_normal((size, n_features), dtype=np.float32)
+        votes = np.tanh(x @ hidden) @ output
+        votes += 0.2 * (rng.standard_normal((size, 4)) @ loads + rng.standard_normal((size, n_labels)))
+        if edges is None:
+            edges = np.quantile(votes, 1 - shares, axis=0).diagonal()
+        X[begin : begin + size], Y[begin : begin + size] = x, votes > edges
+    return X, Y
 
 
 def make_ours(loss: str, head: str, n_rules: int, *, nominal: Sequence[int] = (), **settings: Any) -> BoomerClassifier:

@@ -12,7 +12,15 @@ from scipy.stats import chisquare, poisson
 
 from pyboomer import BoomerClassifier
 from pyboomer.data.stratification import group_examples
-from pyboomer.engine.sampling import NO_STRATA, Strata, count_examples, count_features, draw_examples, draw_features
+from pyboomer.engine.sampling import (
+    NO_STRATA,
+    Strata,
+    count_examples,
+    count_features,
+    draw_examples,
+    draw_features,
+    draw_few,
+)
 
 seeds = st.integers(0, 2**31 - 2)
 numbers = st.integers(0, 10_000)
@@ -30,6 +38,18 @@ def test_a_bootstrap_draws_as_many_examples_as_there_are(seed: int, rule: int, n
     assert counts.sum() == n
     assert (counts >= 0).all()
     assert (counts == np.round(counts)).all()
+
+
+@given(seeds, numbers, st.integers(1, 200), st.integers(1, 50))
+def test_few_examples_are_drawn_as_many_are(seed: int, rule: int, n: int, size: int) -> None:
+    counts, drawn, bits, weight = np.empty(n), np.zeros(n), np.zeros(n // 64 + 1, dtype=np.uint64), np.arange(n) % 3.0
+    weights, rows = np.empty(size), np.empty(size, dtype=np.uint32)
+    draw_examples(seed, rule, size, NO_STRATA, counts)
+    n_drawn = draw_few(seed, rule, size, weight, drawn, bits, rows, weights)
+    np.testing.assert_array_equal(rows[:n_drawn], np.flatnonzero(counts * weight))
+    np.testing.assert_array_equal(weights[:n_drawn], (counts * weight)[rows[:n_drawn]])
+    assert not bits.any()
+    assert not drawn.any()
 
 
 def test_bootstrap_counts_are_roughly_poisson() -> None:

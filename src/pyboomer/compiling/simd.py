@@ -55,7 +55,9 @@ def _load(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG00
         pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
         wide = builder.bitcast(pointer, ir.VectorType(element, LANES).as_pointer())
         loaded = builder.load(wide, align=signature.args[0].dtype.bitwidth // 8)
-        return builder.sitofp(loaded, _DOUBLES) if isinstance(element, ir.IntType) else loaded
+        if isinstance(element, ir.IntType):
+            return builder.sitofp(loaded, _DOUBLES)
+        return builder.fpext(loaded, _DOUBLES) if isinstance(element, ir.FloatType) else loaded
 
     return VECTOR(array, types.intp), generate
 
@@ -63,8 +65,13 @@ def _load(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG00
 @intrinsic
 def _store(typing_context: Any, array: Any, position: Any, vector: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        element = context.get_value_type(signature.args[0].dtype)
         pointer = _pointer(context, builder, signature.args[0], args[0], args[1])
-        builder.store(args[2], builder.bitcast(pointer, _DOUBLES.as_pointer()), align=8)
+        vector = args[2]
+        if isinstance(element, ir.FloatType):
+            vector = builder.fptrunc(vector, ir.VectorType(element, LANES))
+        wide = builder.bitcast(pointer, vector.type.as_pointer())
+        builder.store(vector, wide, align=signature.args[0].dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, VECTOR), generate

@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.simd import count_trailing_zeros
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+_S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
 
 @kernel
@@ -82,6 +84,41 @@ def draw_examples(seed: int, rule: int, size: int, strata: Strata, counts: NDArr
                 counts[strata.examples[i]] = 1.0
                 wanted -= 1
         begin = end
+
+
+@kernel
+def draw_few(
+    seed: int,
+    rule: int,
+    size: int,
+    weight: NDArray[np.float64],
+    drawn: NDArray[np.float64],
+    bits: NDArray[np.uint64],
+    rows: NDArray[np.uint32],
+    weights: NDArray[np.float64],
+) -> int:
+    """`draw_examples` with replacement, where few of many are drawn: no others are looked at.
+
+    `rows` receives those of positive weight, in ascending order, and `weights` what each weighs, times how often it was
+    drawn. `drawn` and `bits`, a number and a bit for each example, are 0 before and after. Returns how many there are.
+    """
+    n = weight.shape[0]
+    z = _start_stream(seed, rule, 0)
+    for _ in range(size):
+        z += _GOLDEN
+        i = np.uint64(_below(z, n))
+        drawn[i] += weight[i]
+        bits[i >> _S6] |= _ONE << (i & _S63)
+    n_drawn = np.uint64(0)
+    for word in range(bits.shape[0]):
+        left, bits[word] = bits[word], _NONE
+        while left != _NONE:
+            i = np.uint64(64 * word + count_trailing_zeros(left))
+            rows[n_drawn], weights[n_drawn] = i, drawn[i]
+            n_drawn += np.uint64(drawn[i] > 0.0)
+            drawn[i] = 0.0
+            left &= left - _ONE
+    return np.int64(n_drawn)
 
 
 NOTHING = np.empty(0, dtype=np.int64)

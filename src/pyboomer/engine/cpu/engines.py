@@ -12,6 +12,7 @@ from pyboomer.engine import bins
 from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.sampled import SampledSteps, suits
 from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
@@ -37,7 +38,6 @@ class Learner:
             replayed = ledger.scores[:, :n_labels].copy()
             replay(replayed)
             ledger.scores[:, :n_labels] = replayed
-        ledger.write()
         self.plan = make_plan(task, settings, subtracts=not isinstance(self, BinnedEngine))
         self.labels = plan_labels(ledger.layout, n, settings)
         layout = resize(ledger.layout, len(self.labels.draw.drawn))
@@ -62,6 +62,7 @@ class ExampleEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, n_threads=1)
+        self.ledger.write()
         k = self.heads.layout.n_labels
         self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), make_zeros((1, pad(task.Y.shape[1])))[0])
 
@@ -87,7 +88,15 @@ class BinnedEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, effective_n_jobs(settings.n_jobs))
-        self.steps = LocalSteps(self.ledger, self.plan, self.heads)
+        if suits(self.ledger, self.labels, self.heads, self.plan):
+            self.steps: LocalSteps = SampledSteps(self.ledger, self.plan, self.heads)
+        else:
+            self.ledger.write()
+            self.steps = LocalSteps(self.ledger, self.plan, self.heads)
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples."""
+        return self.steps.mean_loss()
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""

@@ -114,3 +114,7 @@ class LocalSteps:
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
         """Add scores to what is covered, and bring the statistics up to date."""
         self.ledger.apply(self.covered, labels, scores)
+
+    def mean_loss(self) -> float:
+        """The mean loss of the training examples."""
+        return self.ledger.mean_loss()

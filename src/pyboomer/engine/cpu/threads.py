@@ -51,7 +51,8 @@ class Threads:
         """How many threads are worth their while for a step that reads so many numbers."""
         return self.n_threads if numbers >= WORTHWHILE else 1
 
-    def _share(self, work: Callable[[Any], Any], parts: list[Any]) -> None:
+    def share(self, work: Callable[[Any], Any], parts: list[Any]) -> None:
+        """Do all parts of some work."""
         if self.pool is None or len(parts) == 1:
             for part in parts:
                 work(part)
@@ -79,7 +80,7 @@ class Threads:
                 bins.sums[some, :, columns], bins.weight[some] = own.sums, own.weight
 
         columns = [slice(0, width)] if of_pairs else divide(width, n_halves, LANES)
-        self._share(work, list(product(divide(len(features), n_parts // n_halves), columns)))
+        self.share(work, list(product(divide(len(features), n_parts // n_halves), columns)))
 
     def update(
         self, truth: Truth | JointTruth, scores: Array, rows: Rows, statistics: Array, first: int, last: int
@@ -94,7 +95,7 @@ class Threads:
                 own = truth._replace(scratch=make_scratch(truth.known))
             update(own, scores, rows[part], statistics, first, last)
 
-        self._share(work, parts)
+        self.share(work, parts)
 
     def add_scores(self, scores: Array, rows: Rows, head: Array, first: int, last: int) -> None:
         """`statistics.add_scores_to_rows`, divided by examples."""
@@ -102,7 +103,7 @@ class Threads:
         def work(part: slice) -> None:
             add_scores_to_rows(scores, rows[part], head, first, last)
 
-        self._share(work, divide(len(rows), self._count(len(rows) * scores.shape[1])))
+        self.share(work, divide(len(rows), self._count(len(rows) * scores.shape[1])))
 
     def fit_head(
         self, layout: Layout, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
@@ -116,7 +117,7 @@ class Threads:
         def sum_columns(part: slice) -> None:
             sum_rows(statistics, part.start, rows, weights, room.sums[part])
 
-        self._share(sum_columns, divide(size, n_parts, LANES))
+        self.share(sum_columns, divide(size, n_parts, LANES))
         coverage = sum_weights(rows, weights)
         if isinstance(layout, Diagonal):
             return solve_diagonal(layout, room.sums, penalty, head), coverage
@@ -128,7 +129,7 @@ class Threads:
         def sum_labels(part: slice) -> None:
             sum_hessians(layout, part.start, statistics, rows, weights, A[part])
 
-        self._share(sum_labels, divide(k, self._count(len(rows) * A.size), 2))
+        self.share(sum_labels, divide(k, self._count(len(rows) * A.size), 2))
         return solve_system(room.sums, penalty, A, L, head), coverage
 
 
