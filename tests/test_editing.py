@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss, load_model
-from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules, size_curve
+from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules
 from pyboomer.losses import BUILT_IN, dense_hessians, find_loss
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
@@ -423,38 +423,3 @@ def test_a_model_without_effect_keeps_one_rule_without_effect(small: BoomerClass
     smaller = compact(replace_rules(small, rules))
     assert len(smaller.rules_) == 1
     assert not smaller.decision_function(EVERYTHING).any()
-
-
-# --- Size -------------------------------------------------------------------------------------------------------------
-
-
-@each_model
-def test_the_curve_has_the_losses_of_the_parts(estimator: Any) -> None:
-    model = fit(estimator, X, HOLES, WEIGHT, n_rules=60)
-    curve = size_curve(model, X, HOLES, WEIGHT)
-    assert [point.n_rules for point in curve] == [1, 2, 5, 10, 20, 50, 60]
-    assert curve[-1].loss_of_first == pytest.approx(model.training_facts_["loss"])
-    assert curve[-1].loss_of_largest == pytest.approx(model.training_facts_["loss"])
-    assert curve[0].loss_of_first == curve[0].loss_of_largest
-    by_gain = [0, *(1 + np.argsort(-model.rules_.gain[1:], kind="stable"))]
-    for point in curve:
-        for loss, chosen in (point.loss_of_first, range(point.n_rules)), (point.loss_of_largest, by_gain):
-            part = replace_rules(model, model.rules_[list(chosen)[: point.n_rules]])
-            assert loss == pytest.approx(size_curve(part, X, HOLES, WEIGHT)[-1].loss_of_first)
-    assert curve[1].loss_of_largest <= curve[0].loss_of_largest
-
-
-def test_a_curve_is_a_table() -> None:
-    model = fit(BoomerClassifier(), n_rules=10)
-    frame = pd.DataFrame(size_curve(model, X, Y))
-    assert list(frame) == ["n_rules", "loss_of_first", "loss_of_largest"]
-    assert frame["n_rules"].tolist() == [1, 2, 5, 10]
-    assert frame["loss_of_first"].is_monotonic_decreasing
-
-
-def test_a_curve_without_a_default_rule_goes_by_gain_alone() -> None:
-    model = fit(BoomerClassifier(), n_rules=10)
-    best = int(model.rules_.gain[1:].argmax()) + 1
-    rest = replace_rules(model, model.rules_[1:])
-    expected = size_curve(replace_rules(model, model.rules_[[best]]), X, Y)[0].loss_of_first
-    assert size_curve(rest, X, Y)[0].loss_of_largest == pytest.approx(expected)

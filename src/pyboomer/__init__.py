@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
+    from pyboomer.distilling import distil
     from pyboomer.learning.training import Progress
     from pyboomer.loading import load_model
     from pyboomer.losses import Loss
@@ -23,6 +24,7 @@ __all__ = [
     "Rule",
     "RuleEnsemble",
     "__version__",
+    "distil",
     "load_model",
 ]
 
@@ -35,6 +37,7 @@ _MODULES = {
     "Progress": "learning.training",
     "Rule": "rules.rule",
     "RuleEnsemble": "rules.ensemble",
+    "distil": "distilling",
     "load_model": "loading",
 }
 

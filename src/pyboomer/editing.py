@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from itertools import pairwise, product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +21,6 @@ from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
-from pyboomer.learning.stopping import validate_by_loss
 from pyboomer.losses.catalog import DEGREE
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
@@ -52,10 +50,10 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
     head = sorted(zip(labels, rule.scores, rule.label_names, strict=True))
     ascending, scores, names = zip(*head, strict=True) if head else ((), (), ())
     resolved = replace(rule, body=body, labels=ascending, scores=scores, label_names=names)
-    return join_rules([rules[:position], _collect([resolved], rules), rules[position:]])
+    return join_rules([rules[:position], collect_rules([resolved], rules), rules[position:]])
 
 
-def _collect(chosen: Sequence[Rule], rules: RuleEnsemble) -> RuleEnsemble:
+def collect_rules(chosen: Sequence[Rule], rules: RuleEnsemble) -> RuleEnsemble:
     """Some rules about the features and labels of others."""
     return RuleEnsemble.from_rules(chosen, rules.schema, rules.label_names)
 
@@ -159,7 +157,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         head_scores[own] = rate * head
         ledger.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=scale * head_scores, gain=loss_scale * gain, coverage=coverage)
-    facts = {"examples": len(examples.Y), "loss": _find_losses(model, refitted, examples, [len(rules)])[0]}
+    facts = {"examples": len(examples.Y), "loss": model._mean_loss(examples, model._score(examples, refitted))}
     return _store(model, refitted, **facts)
 
 
@@ -183,15 +181,15 @@ def compact(model: Model) -> Model:
     rules = model.rules_
     merged: dict[frozenset[Condition], Rule] = {}
     for rule in rules:
-        body = _tighten(rule.body)
+        body = tighten(rule.body)
         if body is not None:
             same = merged.get(frozenset(body))
             merged[frozenset(body)] = replace(rule, body=body) if same is None else _add(same, rule)
     kept = [rule for rule in merged.values() if any(rule.scores)] or list(merged.values())[:1]
-    return _store(model, _collect(kept, rules) if kept else rules[:1])  # one remains, though it says nothing
+    return _store(model, collect_rules(kept, rules) if kept else rules[:1])  # one remains, though it says nothing
 
 
-def _tighten(body: Sequence[Condition]) -> tuple[Condition, ...] | None:
+def tighten(body: Sequence[Condition]) -> tuple[Condition, ...] | None:
     """The conditions that imply the others; None if no example can meet them all."""
     by_test: dict[tuple[int, str], list[Any]] = {}
     for c in body:
@@ -224,35 +222,3 @@ def _add(rule: Rule, other: Rule) -> Rule:
         label_names=tuple(names[label] for label in scores),
         gain=rule.gain + other.gain,
     )
-
-
-class SizePoint(NamedTuple):
-    """A point of the loss-against-size curve: mean losses of a model with so many of its rules."""
-
-    n_rules: int
-    loss_of_first: float  # of the rules in their order
-    loss_of_largest: float  # of those with the largest gains, the default rule always among them
-
-
-def size_curve(model: RuleEstimator, X: Any, y: Any, sample_weight: Any = None) -> list[SizePoint]:
-    """How the model's loss on some data falls with its size, at 1, 2, 5, 10, 20, 50, ... and all rules.
-
-    ``pandas.DataFrame(size_curve(model, X, y))`` is a table of it. Rules inserted by hand have no gain until their
-    heads are refitted.
-    """
-    examples = _read(model, X, y, sample_weight)
-    rules = model.rules_
-    steps = (digit * 10**power for power, digit in product(range(len(str(len(rules)))), (1, 2, 5)))
-    sizes = [*(n for n in steps if n < len(rules)), len(rules)]
-    is_default = (np.arange(len(rules)) == 0) & (np.diff(rules.condition_offsets) == 0)
-    largest_first = np.lexsort((-rules.gain, ~is_default))
-    curves = [_find_losses(model, chosen, examples, sizes) for chosen in (rules, rules[largest_first])]
-    return [SizePoint(*point) for point in zip(sizes, *curves, strict=True)]
-
-
-def _find_losses(model: RuleEstimator, rules: RuleEnsemble, examples: Examples, sizes: Sequence[int]) -> list[float]:
-    """The mean loss of the first rules, at each size."""
-    validation = validate_by_loss(examples, model._find_loss(), model._sign(examples.Y))
-    for first, last in pairwise([0, *sizes]):
-        validation.add(rules[first:last])
-    return [-point.score for point in validation.curve]

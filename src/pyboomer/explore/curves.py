@@ -1,7 +1,8 @@
-"""A training curve shows how a model gets better with its rules: measures of its first 1, 2, ... rules, on some data.
+"""A curve shows how models get better with their size.
 
-Nothing is fitted again: the scores of the first rules are those of the model as it was when it had no more. So the
-number of rules can be chosen afterwards, by any measure.
+That of training has measures of a model's first 1, 2, ... rules, on some data. Nothing is fitted again: the scores of
+the first rules are those of the model as it was when it had no more. So the number of rules can be chosen afterwards,
+by any measure. That of sizes has the losses of models that were made smaller in several ways.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +61,36 @@ class TrainingCurve:
             raise ValueError(f"the curve has no {measure!r}, only {', '.join(self.larger_is_better)}")
         values = self.values[TEST if TEST in self.values else TRAIN][measure]
         return int(self.n_rules[np.argmax(values) if self.larger_is_better[measure] else np.argmin(values)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SizeCurve:
+    """The losses of small models that are made of a large one, by the conditions that they may have.
+
+    Attributes
+    ----------
+    n_conditions : array of shape (P,)
+        How many conditions all rules of a model may have together, ascending.
+    losses : mapping from str to array of shape (P,)
+        The mean loss of the models of each kind: "cut", "refitted", "distilled".
+    n_rules : mapping from str to array of shape (P,)
+        How many rules they have.
+    """
+
+    n_conditions: NDArray[np.int64]
+    losses: Mapping[str, Array]
+    n_rules: Mapping[str, NDArray[np.int64]]
+
+    def __repr__(self) -> str:
+        first, last = self.n_conditions[[0, -1]].tolist()
+        return f"<SizeCurve of {', '.join(self.losses)} models: {first} to {last} conditions>"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a row per number of conditions, a column per kind of model and for its loss and rules."""
+        pd = import_pandas("to_frame")
+        columns = {(way, "loss"): self.losses[way] for way in self.losses}
+        columns |= {(way, "n_rules"): self.n_rules[way] for way in self.n_rules}
+        return pd.DataFrame(columns, index=pd.Index(self.n_conditions, name="n_conditions"))
 
 
 def training_curve(

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from pyboomer.arrays import Array
-from pyboomer.explore.curves import TEST, TRAIN, TrainingCurve, training_curve
+from pyboomer.explore.curves import TEST, TRAIN, SizeCurve, TrainingCurve, training_curve
 from pyboomer.explore.dependence import LabelDependence, label_dependence
 from pyboomer.explore.drawing import MOST_TICKS, TOP_LABELS, check_top, get_axes, import_pyplot, set_ticks, shorten_name
 from pyboomer.explore.explanation import Explanation
@@ -276,6 +276,38 @@ class TrainingCurveDisplay:
         ax.set_ylabel(f"{name.replace('_', ' ')} ({better} is better)", fontsize="small")
         ax.spines[["top", "right"]].set_visible(False)
         ax.margins(y=0.12)
+
+
+class SizeCurveDisplay:
+    """The loss of small models against their conditions: cut, refitted and distilled ones."""
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, curve: SizeCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_curve(cls, curve: SizeCurve, *, ax: Any = None) -> Self:
+        """Draw a value of `pyboomer.distilling.size_curve`."""
+        return cls(curve).plot(ax)
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw it; `options` are those of `Axes.plot`."""
+        self.ax_, self.figure_ = _get_axes(ax, (5.0, 3.4))
+        sizes, styles = self.curve.n_conditions, (("grey", "s", ":"), (AGAINST, "^", "--"), (FOR, "o", "-"))
+        for (way, losses), (color, marker, line) in zip(self.curve.losses.items(), styles, strict=True):
+            style = {"label": way, "color": color, "marker": marker, "linestyle": line, "markersize": 4}
+            self.ax_.plot(sizes, losses, **{**style, **options})
+        if sizes[-1] > 10 * sizes[0]:
+            self.ax_.set_xscale("log")
+        self.ax_.set_xticks(sizes, [str(size) for size in sizes], minor=False)
+        self.ax_.minorticks_off()
+        self.ax_.set_xlabel("conditions of all rules together")
+        self.ax_.set_ylabel("loss (lower is better)", fontsize="small")
+        self.ax_.legend(frameon=False)
+        self.ax_.spines[["top", "right"]].set_visible(False)
+        return self
 
 
 class ExplanationDisplay:
