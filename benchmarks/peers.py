@@ -26,7 +26,7 @@ Held = tuple[Any, np.ndarray] | None
 PATIENCE = 20  # rounds without a better loss on held-out examples
 SHARE_HELD = 0.2  # of the training examples, to tune by
 CERTAIN = 1e-6  # probabilities are kept this far from 0 and 1
-N_DRAWS = 100  # label vectors drawn from a classifier chain for each example
+N_DRAWS = 50  # label vectors drawn from a classifier chain for each example
 
 
 class Forecast(NamedTuple):
@@ -170,7 +170,7 @@ def boost(
         rounds,
         evals=[(xgboost.DMatrix(held[0], held[1], nthread=1), "held")],
         verbose_eval=False,
-        callbacks=[xgboost.callback.EarlyStopping(PATIENCE), Limit()],  # in this order: it knows its best round
+        callbacks=[xgboost.callback.EarlyStopping(rounds=PATIENCE), Limit()],  # in this order: it knows its best round
     )
     return booster[: booster.best_iteration + 1]
 

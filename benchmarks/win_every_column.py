@@ -48,6 +48,7 @@ from pyboomer.experiments.baselines import prepare_features
 from pyboomer.experiments.plots import CriticalDifferenceDisplay, import_pyplot, save_figure
 from pyboomer.experiments.reports import ALPHAS, round_digits
 from pyboomer.experiments.store import Outcome, Store
+from pyboomer.losses.joint import ALPHA
 from pyboomer.predicting.decoding import decode_by_probability, find_label_vectors
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")
@@ -86,20 +87,23 @@ def learn_ours(part: Part, seed: int, settings: dict[str, Any]) -> Learned:
     model = BoomerClassifier(**settings, categorical_features=nominal, random_state=seed)
     model.fit(data.X[part.train], part.Y)
     labels = {name: {OWN: model.predict(data.X[part.test], decode=name)} for name in MEASURES}
-    if settings["loss"] != "joint-logistic":
-        vectors, information = inform(part.Y)
-        scores = model.decision_function(data.X[part.test])
-        labels["subset"] |= {
-            f"beta={beta:g}": decode_by_probability(scores, vectors, beta * information) for beta in BETAS
-        }
+    vectors, information, head_start = inform(part.Y)
+    scores = model.decision_function(data.X[part.test])
+    known = head_start if settings["loss"] == "joint-logistic" else 0.0
+    labels["subset"] |= {
+        f"beta={beta:g}": decode_by_probability(scores, vectors, known + beta * information) for beta in BETAS
+    }
     return labels, {}
 
 
-def inform(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The known label vectors, and how much more often each occurs than if labels were independent, as a logarithm."""
+def inform(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The known label vectors; by how much each is more frequent than if labels were independent, as a logarithm.
+
+    And what the joint loss gives each besides its labels.
+    """
     vectors, counts = find_label_vectors(Y.astype(np.uint8), np.ones(len(Y)))
-    p = Y.mean(axis=0)
-    return vectors, np.log(counts / len(Y)) - np.log(np.where(vectors == 1, p, 1 - p)).sum(axis=1)
+    p, frequency = Y.mean(axis=0), np.log(counts / len(Y))
+    return vectors, frequency - np.log(np.where(vectors == 1, p, 1 - p)).sum(axis=1), ALPHA * frequency
 
 
 def learn_peer(part: Part, seed: int, fit: Fit) -> Learned:
