@@ -17,7 +17,8 @@ from win_every_column import BETAS, DATA, OWN, Cell, Results, describe, split
 
 from pyboomer.experiments.store import Store
 
-JOINT, ORDINARY = "joint", ("example-wise", "label-wise")
+JOINT = "joint"
+MODELS = ("example-wise", "label-wise", JOINT)
 
 
 def list_candidates(results: Results, data: str, system: str, cell: Cell) -> np.ndarray:
@@ -59,46 +60,54 @@ def main() -> None:
     parser.add_argument("--folds", nargs="+", type=int, choices=range(10), default=range(10))
     parser.add_argument("--write", type=Path, metavar="PAGE")
     args = parser.parse_args()
-    args.systems, args.least = [JOINT, *ORDINARY], 1
+    args.systems, args.least = MODELS, 1
     results = Results(Store(args.results), args)
     rows, differences = [], []
     for data in results.data:
         joint = results.rate(data, JOINT, "subset")
-        cells, behind = [], []
-        for system in ORDINARY:
+        cells, gains, behind = [], [], []
+        for system in MODELS:
             losses, mean_beta = choose(results, data, system)
             rated = {name: rate(data, each) for name, each in losses.items()}
-            cells += [f"{values.mean():.1f}" for values in rated.values()] + [f"{mean_beta:.2f}"]
-            gain, error = describe(rated["tuned"] - rated["0"])
-            behind.append(f"{gain:+.1f} ± {error:.1f}")
-            worse, error = describe(rated["tuned"] - joint)
-            behind.append(f"{worse:+.1f} ± {error:.1f}")
-        rows.append([data, *cells, f"{joint.mean():.1f}"])
-        differences.append([data, *behind])
+            cells.append(" / ".join(f"{values.mean():.1f}" for values in rated.values()) + f" ({mean_beta:.2f})")
+            gains.append(show(rated["tuned"] - rated["0"]))
+            behind.append(show(rated["tuned"] - joint))
+        rows.append([data, *cells])
+        differences.append([data, *gains, *behind[:-1]])
     sizes = ", ".join(f"{data} {len(cells)}" for data, cells in results.cells.items())
     seeds = " ".join(map(str, args.seeds))
-    columns = [f"{system}, beta {beta}" for system in ORDINARY for beta in ("0", "1/2", "tuned", "tuned: mean")]
     lines = [
         "# Decoding by the frequency of label vectors",
         "",
         f"Made by `python benchmarks/frequencies.py --results FOLDER --seeds {seeds}`. Subset 0/1 loss in percent of "
         "models of 2000 rules, `KFold(10, shuffle=True, random_state=seed)`, predictions pooled; folds of all seeds "
         f"together: {sizes}. b_v = beta (log(n_v / N) - sum_k log p_k(v_k)) is added to the score of each label vector "
-        "v in decoding. Tuned: beta is one of 0, 0.1, ..., 1, for each fold the best on the other folds of the same "
-        'seed. The joint logistic loss (default rule "newton") is decoded as it always is.',
+        "v in decoding, of the joint loss (default rule `newton`) on top of what it has already. Tuned: beta is one of "
+        "0, 0.1, ..., 1, for each fold the best on the other folds of the same seed.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
         "",
-        format_table(["data", *columns, "joint loss"], rows),
+        "Beta 0 / 1/2 / tuned, in brackets the mean of the tuned ones:",
+        "",
+        format_table(["data", *MODELS], rows),
         "",
         "Differences in points, with standard errors over the examples; below 0, the tuned decoding is better:",
         "",
         format_table(
-            ["data", *(f"{system}, tuned - {other}" for system in ORDINARY for other in ("beta 0", "joint loss"))],
+            [
+                "data",
+                *(f"{system}, tuned - 0" for system in MODELS),
+                *(f"{system}, tuned - {JOINT}, 0" for system in MODELS[:-1]),
+            ],
             differences,
         ),
     ]
     publish(lines, args.write)
+
+
+def show(differences: np.ndarray) -> str:
+    mean, error = describe(differences)
+    return f"{mean:+.1f} ± {error:.1f}"
 
 
 if __name__ == "__main__":
