@@ -42,10 +42,14 @@ class Forecast(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A fitted peer: what it forecasts, and the settings it found out, with which it can be fitted to all examples."""
+    """A fitted peer: what it forecasts, and the settings it found out, with which it can be fitted to all examples.
+
+    `cut` are boosters that the limit of time has ended.
+    """
 
     predict: Callable[[Any], Forecast]
     found: dict[str, Any]
+    cut: int = 0
 
 
 Fit = Callable[..., Fitted]
@@ -114,7 +118,8 @@ def tune(
         models[name] = same[0] if same else fit(X, Y, None, seed, **settings)
         refitted.append((settings, models[name]))
     chosen = {name: {k: v for k, v in settings.items() if k != "rounds"} for name, (_, settings) in best.items()}
-    return models, {"tried": tried, "of": len(grid), "chosen": chosen}
+    cut = sum(model.cut for model in models.values())
+    return models, {"tried": tried, "of": len(grid), "chosen": chosen, "cut": cut}
 
 
 # --- XGBoost ----------------------------------------------------------------------------------------------------------
@@ -138,6 +143,30 @@ TREE_GRID = [
 ]
 
 
+class Booster(NamedTuple):
+    """A booster of XGBoost, or None if there is nothing to learn; whether the limit of time has ended it."""
+
+    booster: Any
+    cut: bool = False
+    value: float = 0.0  # of a label that has only one
+
+    @property
+    def rounds(self) -> int:
+        """How many were kept."""
+        return 1 if self.booster is None else int(self.booster.num_boosted_rounds())
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Probabilities: of a label, or of each class."""
+        if self.booster is None:
+            return np.full(X.shape[0], self.value)
+        return np.asarray(self.booster.inplace_predict(X))
+
+
+def describe_boosters(boosters: Sequence[Booster]) -> tuple[dict[str, Any], int]:
+    """The rounds of each, to be learned again; and how many were cut."""
+    return {"rounds": [each.rounds for each in boosters]}, sum(each.cut for each in boosters)
+
+
 def boost(
     X: Any, y: np.ndarray, held: Held, seed: int, goal: dict[str, Any], rounds: int, seconds: float, how: dict[str, Any]
 ) -> Any:
@@ -158,36 +187,34 @@ def boost(
     start = time.process_time()
 
     class Limit(xgboost.callback.TrainingCallback):
+        over = False
+
         def after_iteration(self, *_: Any) -> bool:
-            return time.process_time() - start > seconds
+            self.over = time.process_time() - start > seconds
+            return self.over
+
+    limit = Limit()
 
     learn = xgboost.QuantileDMatrix(X, y, nthread=1)
     if held is None:
-        return xgboost.train(settings, learn, rounds, callbacks=[Limit()])
+        booster = xgboost.train(settings, learn, rounds, callbacks=[limit])
+        return Booster(booster, limit.over)
     booster = xgboost.train(
         settings,
         learn,
         rounds,
         evals=[(xgboost.DMatrix(held[0], held[1], nthread=1), "held")],
         verbose_eval=False,
-        callbacks=[xgboost.callback.EarlyStopping(rounds=PATIENCE), Limit()],  # in this order: it knows its best round
+        callbacks=[xgboost.callback.EarlyStopping(rounds=PATIENCE), limit],  # in this order: it knows its best round
     )
-    return booster[: booster.best_iteration + 1]
+    return Booster(booster[: booster.best_iteration + 1], limit.over)
 
 
 def boost_label(X: Any, y: np.ndarray, held: Held, seed: int, rounds: int, seconds: float, how: dict[str, Any]) -> Any:
     """A booster for one label, or its value if it has only one."""
     if y.min() == y.max():
-        return float(y[0])
+        return Booster(None, value=float(y[0]))
     return boost(X, y, held, seed, {"objective": "binary:logistic", "eval_metric": "logloss"}, rounds, seconds, how)
-
-
-def predict_label(booster: Any, X: Any) -> np.ndarray:
-    return np.full(X.shape[0], booster) if isinstance(booster, float) else booster.inplace_predict(X)
-
-
-def list_rounds(boosters: Sequence[Any]) -> list[int]:
-    return [1 if isinstance(each, float) else each.num_boosted_rounds() for each in boosters]
 
 
 def fit_relevance(
@@ -200,8 +227,7 @@ def fit_relevance(
         for k in range(K)
     ]
     return Fitted(
-        lambda X: Forecast(np.column_stack([predict_label(each, X) for each in boosters])),
-        {"rounds": list_rounds(boosters)},
+        lambda X: Forecast(np.column_stack([each.predict(X) for each in boosters])), *describe_boosters(boosters)
     )
 
 
@@ -218,10 +244,10 @@ def fit_powerset(
     booster = boost(X, classes.ravel(), held, seed, goal, rounds[0] if rounds else 500, limit, how)
 
     def predict(X: Any) -> Forecast:
-        joint = booster.inplace_predict(X)
+        joint = booster.predict(X)
         return Forecast(joint @ vectors, vectors, joint)
 
-    return Fitted(predict, {"rounds": list_rounds([booster])})
+    return Fitted(predict, *describe_boosters([booster]))
 
 
 def append(X: Any, labels: np.ndarray) -> Any:
@@ -256,7 +282,7 @@ def fit_chain(
     def follow(X: Any, thresholds: np.ndarray) -> np.ndarray:
         labels = np.zeros(thresholds.shape, dtype=np.uint8)
         for position, (k, booster) in enumerate(zip(order, boosters, strict=True)):
-            labels[:, k] = predict_label(booster, append(X, labels[:, order[:position]])) > thresholds[:, k]
+            labels[:, k] = booster.predict(append(X, labels[:, order[:position]])) > thresholds[:, k]
         return labels
 
     def predict(X: Any) -> Forecast:
@@ -266,7 +292,7 @@ def fit_chain(
         drawn = follow(X[every], np.random.default_rng(seed).random((n * draws, K)))
         return count_draws(drawn.reshape(draws, n, K))._replace(own={"greedy": greedy})
 
-    return Fitted(predict, {"rounds": list_rounds(boosters)})
+    return Fitted(predict, *describe_boosters(boosters))
 
 
 def count_draws(drawn: np.ndarray) -> Forecast:
@@ -295,7 +321,7 @@ def fit_chains(X: Any, Y: np.ndarray, _held: Held, seed: int, *, n_chains: int =
         merged = np.asarray(joint @ sp.csr_matrix((np.ones(len(codes)), (np.arange(len(codes)), codes.ravel()))))
         return Forecast(joint @ vectors, distinct, merged, {"votes of chains": votes > 0.5})
 
-    return Fitted(predict, {})
+    return Fitted(predict, {}, sum(chain.cut for chain in chains))
 
 
 # --- CatBoost ---------------------------------------------------------------------------------------------------------
@@ -308,9 +334,13 @@ def fit_catboost(X: Any, Y: np.ndarray, held: Held, seed: int, *, limit: float =
     start = time.process_time()
 
     class Limit:
-        def after_iteration(self, _: Any) -> bool:
-            return time.process_time() - start < limit
+        over = False
 
+        def after_iteration(self, _: Any) -> bool:
+            self.over = time.process_time() - start > limit
+            return not self.over
+
+    clock = Limit()
     live = Y.min(axis=0) != Y.max(axis=0)
     model = CatBoostClassifier(
         loss_function="MultiLogloss",
@@ -324,14 +354,14 @@ def fit_catboost(X: Any, Y: np.ndarray, held: Held, seed: int, *, limit: float =
     )
     X = X.toarray() if sp.issparse(X) else X
     X_held = held[0].toarray() if sp.issparse(held[0]) else held[0]
-    model.fit(Pool(X, Y[:, live]), eval_set=Pool(X_held, held[1][:, live]), callbacks=[Limit()])
+    model.fit(Pool(X, Y[:, live]), eval_set=Pool(X_held, held[1][:, live]), callbacks=[clock])
 
     def predict(X: Any) -> Forecast:
         marginals = np.tile(Y[0].astype(np.float64), (X.shape[0], 1))
         marginals[:, live] = model.predict_proba(X.toarray() if sp.issparse(X) else X)
         return Forecast(marginals)
 
-    return Fitted(predict, {"rounds": [model.tree_count_]})
+    return Fitted(predict, {"rounds": [model.tree_count_]}, int(clock.over))
 
 
 # --- Forests ----------------------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def inform(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def learn_peer(part: Part, seed: int, fit: Fit) -> Learned:
     fitted = fit(part.X[part.train], part.Y, None, seed)
     labels = decode_all(fitted.predict(part.X[part.test]), know(part.Y))
-    return dict.fromkeys(MEASURES, labels), fitted.found
+    return dict.fromkeys(MEASURES, labels), {**fitted.found, "cut": fitted.cut}
 
 
 def learn_tuned(part: Part, seed: int, fit: Fit, grid: Sequence[dict[str, Any]]) -> Learned:
@@ -153,7 +153,7 @@ PEERS = [name for name in SYSTEMS if name not in OURS]
 NEEDED = {"CatBoost": "catboost", "mlrl-boomer": "mlrl-boomer"}  # packages
 WHAT = {
     "ML-kNN": "Zhang and Zhou, 2007; 5 to 40 neighbours, plain, standardised or by angle",
-    "random forest": "scikit-learn's, 200 trees with all labels in each leaf; features per split and least leaf tuned",
+    "random forest": "scikit-learn's, 200 trees with all labels in each leaf; features per split tuned",
     "extra trees": "likewise",
     "XGBoost BR": "a booster per label: rate 0.1, all else as XGBoost has it, stopped early by a tenth of the examples",
     "XGBoost LP": "one booster, the classes are label vectors; likewise",
@@ -233,7 +233,6 @@ class Results:
 
     def __init__(self, store: Store, args: argparse.Namespace) -> None:
         self.losses: dict[tuple[str, str], dict[Cell, dict[tuple[str, str], np.ndarray]]] = {}
-        self.seconds: dict[tuple[str, str], list[float]] = {}
         self.facts: dict[tuple[str, str], list[dict[str, Any]]] = {}
         cells = [(seed, fold) for seed in args.seeds for fold in args.folds]
         for data in args.data:
@@ -248,7 +247,6 @@ class Results:
                             (measure, decoding): MEASURES[measure].as_loss(MEASURES[measure](true, labels))
                             for (measure, decoding), labels in zip(outcome.facts["stages"], outcome.labels, strict=True)
                         }
-                        self.seconds.setdefault((data, system), []).append(outcome.facts["cpu"])
                         self.facts.setdefault((data, system), []).append(outcome.facts)
         self.data = tuple(args.data)
         self.systems = [
@@ -359,6 +357,14 @@ def compare_powerset(results: Results) -> str:
     return format_table(["subset 0/1 loss, difference", *results.data], rows)
 
 
+def tell_cost(results: Results, data: str, system: str) -> str:
+    """CPU seconds per model; a star if boosters were cut; how many settings were tried, if not all were."""
+    facts = results.facts[data, system]
+    shown = f"{np.mean([each['cpu'] for each in facts]):.1f}" + "\\*" * any(each.get("cut") for each in facts)
+    tried, of = (np.mean([each.get(key, 0) for each in facts]) for key in ("tried", "of"))
+    return f"{shown} ({tried:.1f} of {of:g})" if tried < of else shown
+
+
 def draw(results: Results, stem: Path) -> None:
     """Critical differences by each measure, as SVG and PNG."""
     plt = import_pyplot()
@@ -377,9 +383,7 @@ def report(args: argparse.Namespace) -> None:
     decodings = [
         [name, *(results.decodings[name, measure] for measure in MEASURES)] for name in results.systems if name in PEERS
     ]
-    seconds = [
-        [name, *(f"{np.mean(results.seconds[data, name]):.1f}" for data in results.data)] for name in results.systems
-    ]
+    seconds = [[name, *(tell_cost(results, data, name) for data in results.data)] for name in results.systems]
     lines = [
         "# Against every other system",
         "",
@@ -425,7 +429,8 @@ def report(args: argparse.Namespace) -> None:
         "",
         format_table(["decoding of", *(kind.title for kind in MEASURES.values())], decodings),
         "",
-        "CPU seconds per model, learning (all settings tried included) and predicting:",
+        "CPU seconds per model, learning (all settings tried included) and predicting. A star says that a limit of "
+        "time has ended some boosters; in brackets, how many settings were tried if not all were:",
         "",
         format_table(["CPU seconds", *results.data], seconds),
     ]
