@@ -52,11 +52,13 @@ from pyboomer.losses.joint import ALPHA
 from pyboomer.predicting.decoding import decode_by_probability, find_label_vectors
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")
+LONG: dict[str, Any] = {"n_rules": 2000, "learning_rate": 0.1, "max_features": "log2", "max_conditions": None}
 OURS: dict[str, dict[str, Any]] = {
-    "joint": {"loss": "joint-logistic", "default_rule": "newton"},
-    "joint, 4 conditions": {"loss": "joint-logistic", "default_rule": "newton", "max_conditions": 4},
-    "example-wise": {"loss": "example-wise-logistic"},
-    "label-wise": {"loss": "label-wise-logistic"},
+    "default": {},
+    "joint": {"loss": "joint-logistic", "default_rule": "newton", **LONG},
+    "joint, 4 conditions": {"loss": "joint-logistic", "default_rule": "newton", **LONG, "max_conditions": 4},
+    "example-wise": {"loss": "example-wise-logistic", **LONG},
+    "label-wise": {"loss": "label-wise-logistic", **LONG},
 }  # everything else as it is by default
 OWN = "own"  # how ours are decoded: by `decode=` for the measure
 # How much the decoding of ours takes into account how often label vectors occur, see `report_frequencies`.

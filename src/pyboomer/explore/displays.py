@@ -294,7 +294,7 @@ class SizeCurveDisplay:
 
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw it; `options` are those of `Axes.plot`."""
-        self.ax_, self.figure_ = _get_axes(ax, (5.0, 3.4))
+        self.ax_, self.figure_ = get_axes(ax, (5.0, 3.4))
         sizes, styles = self.curve.n_conditions, (("grey", "s", ":"), (AGAINST, "^", "--"), (FOR, "o", "-"))
         for (way, losses), (color, marker, line) in zip(self.curve.losses.items(), styles, strict=True):
             style = {"label": way, "color": color, "marker": marker, "linestyle": line, "markersize": 4}
