@@ -91,7 +91,7 @@ def learn_ours(part: Part, seed: int, settings: dict[str, Any]) -> Learned:
     labels = {name: {OWN: model.predict(data.X[part.test], decode=name)} for name in MEASURES}
     vectors, information, head_start = inform(part.Y)
     scores = model.decision_function(data.X[part.test])
-    known = head_start if settings["loss"] == "joint-logistic" else 0.0
+    known = head_start if model.loss_.name == "joint-logistic" else 0.0
     labels["subset"] |= {
         f"beta={beta:g}": decode_by_probability(scores, vectors, known + beta * information) for beta in BETAS
     }
