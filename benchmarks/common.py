@@ -196,8 +196,13 @@ def make_network(n: int, seed: int, n_features: int = 50, n_labels: int = 20) ->
 
 
 def make_ours(loss: str, head: str, n_rules: int, *, nominal: Sequence[int] = (), **settings: Any) -> BoomerClassifier:
-    """The settings of the comparisons: learning rate 0.3, l2 = 1, bootstrap, log2 features, one thread."""
-    defaults = {"learning_rate": 0.3, "l2": 1.0, "random_state": 1, "n_jobs": 1}
+    """The settings of the comparisons: learning rate 0.3, l2 = 1, bootstrap, log2 features, any length, one thread."""
+    defaults: dict[str, Any] = {"learning_rate": 0.3, "l2": 1.0, "random_state": 1, "n_jobs": 1}
+    defaults |= {
+        "max_samples": None,
+        "max_features": "log2",
+        "max_conditions": None,
+    }  # an earlier version has no others
     nominal = list(nominal) or None
     return BoomerClassifier(
         LOSSES[loss], head=head, n_rules=n_rules, categorical_features=nominal, **{**defaults, **settings}

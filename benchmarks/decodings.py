@@ -32,9 +32,10 @@ def predict_folds(name: str, loss: str, n_rules: int, learning_rate: float) -> t
     results: dict[str, Any] = {decode: np.zeros(Y.shape, dtype=np.uint8) for decode in DECODINGS + CALIBRATED}
     results |= {kind: np.zeros(Y.shape) for kind in ("plain", "calibrated")}
     for fold, (train, test) in enumerate(KFold(10, shuffle=True, random_state=1).split(ds.X)):
-        model = BoomerClassifier(
-            loss,
+        model = BoomerClassifier.paper(
+            loss=loss,
             n_rules=n_rules,
+            default_rule="minimum",
             learning_rate=learning_rate,
             calibration="isotonic",
             categorical_features=list(ds.nominal_features),

@@ -29,10 +29,11 @@ CLEAR = 3.0  # standard errors by which a correlation of two labels differs from
 def predict(name: str, kind: str, loss: str, head: str, n_rules: int, seed: int) -> tuple[Any, list[float]]:
     """Measures of a model on examples that it has not seen, in percent."""
     split = load_split(name, seed)
-    model = BoomerClassifier(
-        LOSSES[loss],
+    model = BoomerClassifier.paper(
+        loss=LOSSES[loss],
         head=head,
         n_rules=n_rules,
+        learning_rate=0.1,
         default_rule=kind,
         categorical_features=list(split.nominal) or None,
         random_state=seed,
@@ -64,7 +65,7 @@ def look_at(name: str, kind: str, n_rules: int, n_seeds: int) -> str:
     data = load_dataset(name)
     Y = np.asarray(data.Y)
     models = [
-        BoomerClassifier(n_rules=n_rules, default_rule=kind, random_state=seed).fit(data.X, Y)
+        BoomerClassifier.paper(n_rules=n_rules, learning_rate=0.1, default_rule=kind, random_state=seed).fit(data.X, Y)
         for seed in range(n_seeds)
     ]
     top = [set(np.argsort(-model.feature_importances_, kind="stable")[:5]) for model in models]
@@ -75,7 +76,7 @@ def look_at(name: str, kind: str, n_rules: int, n_seeds: int) -> str:
     clear = np.abs(correlation) * np.sqrt(len(Y)) > CLEAR
     agree = [np.sign(label_dependence(model, data.X).matrix[j, k]) == np.sign(correlation) for model in models]
     first = np.mean([model.rules_.gain[1] / model.rules_.gain[1:].sum() for model in models])
-    loss = BoomerClassifier(n_rules=1, default_rule=kind).fit(data.X, Y).training_facts_["loss"]
+    loss = BoomerClassifier.paper(n_rules=1, default_rule=kind).fit(data.X, Y).training_facts_["loss"]
     share = np.mean(agree, axis=0)[clear].mean()
     return f"| {name} | {kind} | {loss:.2f} | {first:.1%} | {overlap:.2f} | {share:.0%} of {clear.sum()} |"
 

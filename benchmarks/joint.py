@@ -38,10 +38,12 @@ def measure(data: str, loss: str, seed: int, n_rules: int) -> dict[str, float]:
     Y = np.asarray(ds.Y)
     predicted = {decode: np.zeros(Y.shape, dtype=np.uint8) for decode in MEASURES}
     seconds = 0.0
-    BoomerClassifier(LOSSES[loss], n_rules=5).fit(ds.X, Y)  # from now on, everything is compiled
+    BoomerClassifier.paper(loss=LOSSES[loss], n_rules=5).fit(ds.X, Y)  # from now on, everything is compiled
     for train, test in KFold(10, shuffle=True, random_state=1).split(ds.X):
         default_rule = "newton" if "Newton" in loss else "minimum"
-        model = BoomerClassifier(LOSSES[loss], n_rules=n_rules, default_rule=default_rule, random_state=seed)
+        model = BoomerClassifier.paper(
+            loss=LOSSES[loss], n_rules=n_rules, learning_rate=0.1, default_rule=default_rule, random_state=seed
+        )
         start = time.process_time()
         model.fit(ds.X[train], Y[train])
         seconds += time.process_time() - start

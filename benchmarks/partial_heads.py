@@ -38,8 +38,14 @@ def measure_folds(data: str, loss: str, head: Any) -> dict[str, list[float]]:
     Y = np.asarray(ds.Y)
     found: dict[str, list[float]] = {name: [] for name in (*MEASURES, "scores", "conditions", "seconds")}
     for fold, (train, test) in enumerate(KFold(10, shuffle=True, random_state=1).split(ds.X)):
-        model = BoomerClassifier(
-            loss, head=head, n_rules=N_RULES, categorical_features=list(ds.nominal_features), random_state=fold
+        model = BoomerClassifier.paper(
+            loss=loss,
+            head=head,
+            n_rules=N_RULES,
+            default_rule="minimum",
+            learning_rate=0.1,
+            categorical_features=list(ds.nominal_features),
+            random_state=fold,
         )
         start = time.process_time()
         model.fit(ds.X[train], Y[train])

@@ -156,14 +156,16 @@ def learn(data: tuple[Any, np.ndarray, dict[str, Any]], parameters: dict[str, An
 
     X, Y, own = data
     losses = make_own_losses()
-    parameters = {"n_rules": 60, "random_state": 7, "learning_rate": 0.3, **own, **parameters}
+    defaults: dict[str, Any] = {"n_rules": 60, "random_state": 7, "learning_rate": 0.3}
+    defaults |= {"max_samples": None, "max_features": "log2", "max_conditions": None}  # as they once were
+    parameters = {**defaults, **own, **parameters}
     parameters["loss"] = losses.get(parameters.get("loss"), parameters.get("loss"))
     rng = np.random.default_rng(2)
     estimator: Callable[..., Any] = BoomerClassifier
     if Y.dtype == np.float64 and not np.isin(Y, (0, 1)).all():
         estimator = BoomerRegressor
     if parameters["loss"] is None:
-        del parameters["loss"]
+        parameters["loss"] = "squared-error" if estimator is BoomerRegressor else "example-wise-logistic"
     if "default_rule" in estimator().get_params():
         parameters["default_rule"] = "newton"  # the only one that early versions know
     if extras.get("unknown"):
