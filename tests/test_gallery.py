@@ -66,6 +66,15 @@ def plot_label_dependence(result: dict[str, Any]) -> None:
 
 
 @claim
+def plot_additive_model(result: dict[str, Any]) -> None:
+    shapes = result["shapes"]
+    assert result["loss"] < result["guess"] - 0.1
+    assert shapes.features[-1].name == "year"
+    slow, right, fast = shapes["tempo"]([80, 125, 170])[:, 1]
+    assert right > 0.5 > -0.5 > max(slow, fast)
+
+
+@claim
 def plot_number_of_rules(result: dict[str, Any]) -> None:
     whole, short = result["losses"]
     assert short < whole / 2

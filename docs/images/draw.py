@@ -26,6 +26,7 @@ from pyboomer.explore.displays import (
     FeatureImportanceDisplay,
     FeatureLabelDisplay,
     LabelDependenceDisplay,
+    ShapeDisplay,
     TrainingCurveDisplay,
 )
 from pyboomer.explore.importance import permutation_importance
@@ -95,8 +96,6 @@ def photograph_page(browser: webdriver.Chrome, page: Path) -> None:
     save("explore-overview", show("overview", 1280, 1180))
     save("explore-rules", show("rules", 1280, 800, "dark"))
     save("explore-label", show("label/1", 1280, 900))
-    feature = load_dataset("digits7").feature_names.index("pixel_2_4")
-    save("explore-feature", show(f"feature/{feature}", 1280, 800, "dark"))
 
     show(f"example/{MISTAKE}", 1280, 900)
     browser.find_element(By.CSS_SELECTOR, "#panel-example button.score[data-label='1']").click()
@@ -109,6 +108,23 @@ def photograph_page(browser: webdriver.Chrome, page: Path) -> None:
     for n, (address, scheme) in enumerate(views):
         phone.paste(show(address, 360, 740, scheme), (n * 384, 0))
     save("explore-phone", phone)
+
+
+def draw_shapes(browser: webdriver.Chrome, X: Any, Y: Any, folder: Path) -> None:
+    """Write the pictures of docs/additive-models.md."""
+    clf = BoomerClassifier("joint-logistic", n_rules=1000, max_conditions=1, random_state=1).fit(X, Y)
+    shapes = clf.shape_functions(X)
+    save_display("shapes-feature", ShapeDisplay.from_shapes(shapes, feature=shapes.features[0].name))
+    save_display("shapes-label", ShapeDisplay.from_shapes(shapes, label="g"))
+    two = BoomerClassifier("joint-logistic", n_rules=1000, max_conditions=2, random_state=1).fit(X, Y)
+    pairs = two.shape_functions(X)
+    save_display("shapes-pair", ShapeDisplay.from_shapes(pairs, feature=[s.name for s in pairs.pairs[0].steps], top=6))
+    page = folder / "shapes.html"
+    clf.to_html(page, X=X, y=Y, title="Seven segments of a handwritten digit, one condition per rule")
+    browser.get(page.as_uri())
+    # the page numbers the features that rules test; here, pixels that they do not test are part of the picture
+    browser.execute_script("location.hash = arguments[0]", f"feature/{shapes.features[0].steps.feature}")
+    save("explore-shape", photograph(browser, 1280, 900))
 
 
 def main() -> None:
@@ -130,6 +146,7 @@ def main() -> None:
         page = Path(folder) / "digits.html"
         clf.to_html(page, X=X_test, y=Y_test, title="Seven segments of a handwritten digit")
         photograph_page(browser, page)
+        draw_shapes(browser, X, Y, Path(folder))
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ class ShapeDisplay:
         labels = np.arange(len(self.shapes.label_names)) if self.label is None else np.array([self.label])
         if not shown:
             raise ValueError("no rule is about one feature alone: there is no shape to draw")
-        axes = self._make_axes(ax, len(shown), single=(6.4, 3.6), small=(2.5, 1.9))
+        axes = self._make_axes(ax, len(shown), (6.4, 3.6), (2.9, 2.2) if len(shown) <= 6 else (2.5, 1.9))
         highest = max(float(np.abs(s.values[:-1][:, labels]).max(initial=0.0)) for s in shown) or 1.0
         for one, shape in zip(axes, shown, strict=True):
             self._draw(one, shape, labels, highest, len(shown) > 1, options)
@@ -177,7 +177,7 @@ class ShapeDisplay:
         """A map for each label, or for the one wanted."""
         ranked = np.argsort(-pair.importance, kind="stable")
         labels = np.sort(ranked[: self.top]) if self.label is None else np.array([self.label])
-        axes = self._make_axes(ax, len(labels), single=(5.4, 4.2), small=(2.6, 2.3))
+        axes = self._make_axes(ax, len(labels), (5.4, 4.2), (2.6, 2.3))
         counts = (None, None) if pair.n_examples is None else (pair.n_examples.sum(axis=1), pair.n_examples.sum(axis=0))
         across, down = (_place(steps, known) for steps, known in zip(pair.steps, counts, strict=True))
         highest = float(np.abs(pair.values[:, :, labels]).max(initial=0.0)) or 1.0

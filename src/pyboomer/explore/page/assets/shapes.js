@@ -240,7 +240,7 @@ function drawShape(model, shape, histogram) {
 
 function drawPairs(model, feature) {
   const partners = findPartners(model, feature);
-  if (!partners.length) return [];
+  if (!partners.length || partners[0][1].length < 2) return []; // a single rule is in the list
   const picture = element("div");
   const rules = new Map(partners);
   const other = choice(
