@@ -256,12 +256,12 @@ class Objective:
         curvature = self.derive(everyone.T @ self.default)[1].sum(axis=0)
         self.curvature = np.maximum(curvature, RARE * curvature.max()) + np.finfo(np.float64).tiny
 
-    def rate(self, F: Array) -> float:
+    def rate(self, F: Array | Floats) -> float:
         """The sum of the losses."""
         self.ledger.scores[:, : self.k] = F + self.begin
         return self.ledger.mean_loss() * float(self.weight.sum())
 
-    def derive(self, F: Array) -> tuple[Array, Array]:
+    def derive(self, F: Array | Floats) -> tuple[Array, Array]:
         """Gradients and the diagonals of the Hessians, (n, K) each."""
         self.ledger.scores[:, : self.k] = F + self.begin
         self.ledger.write()
