@@ -315,7 +315,8 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
         "",
         "Made by `python benchmarks/frontier.py`. " + " ".join((__doc__ or "").split("\n\n")[1].split()),
         "",
-        f"A model may take {LIMIT} s of the processor; one that takes longer has no figure, nor have larger ones. A dash: not measured. "
+        f"A model may take {LIMIT} s of the processor; one that takes longer has no figure, nor have larger ones."
+        " A dash: not measured. "
         f"Our models are made of {BoomerClassifier().n_rules} rules, and one model is decoded for each measure. "
         "mlrl-boomer learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
         "logistic-non-decomposable for the subset 0/1 loss. EBM has the features of the largest F statistic, "
