@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("how-to-add-a-loss", "joint-loss", "everyday-use", "editing", "looking-at-a-model", "additive-models")
+NAMES = (
+    *("how-to-add-a-loss", "joint-loss", "everyday-use", "editing", "distilling"),
+    *("looking-at-a-model", "additive-models"),
+)
 PAGES = ["README.md", *(f"docs/{name}.md" for name in NAMES)]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```)?", flags=re.MULTILINE | re.DOTALL)  # and its output
 

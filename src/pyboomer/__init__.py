@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyboomer.classifier import BoomerClassifier
-    from pyboomer.distilling import distil
+    from pyboomer.editing import distil
     from pyboomer.learning.training import Progress
     from pyboomer.loading import load_model
     from pyboomer.losses import Loss
@@ -37,7 +37,7 @@ _MODULES = {
     "Progress": "learning.training",
     "Rule": "rules.rule",
     "RuleEnsemble": "rules.ensemble",
-    "distil": "distilling",
+    "distil": "editing",
     "load_model": "loading",
 }
 

@@ -783,6 +783,18 @@ def test_a_model_is_exported_as_onnx(run: Run) -> None:
     onnx.checker.check_model(onnx.load("model.onnx"))
 
 
+def test_a_model_is_made_smaller(run: Run) -> None:
+    run("train", "digits7", "-o", "model.json", *QUICK)
+    model = load_model("model.json")
+    outcome = run("distil", "model.json", "digits7", "-o", "small.json", "--n-conditions", "4", "--json")
+    small = load_model("small.json").rules_
+    assert json.loads(outcome.out)["after"] == {"rules": len(small), "conditions": len(small.condition_features)}
+    assert 1 <= len(small.condition_features) <= 4
+    assert fails_in_one_line(run("distil", "model.json", "digits7", "-o", "small.json"))
+    assert "have become 2 rules" in run("compact", "model.json", "-o", "cut.json", "--n-rules", "2").out
+    assert str(load_model("cut.json").rules_[1].head_text()) == str(model.rules_[1].head_text())
+
+
 def test_a_model_of_numbers_predicts_numbers(run: Run, frame: pd.DataFrame) -> None:
     frame.to_csv("songs.csv", index=False)
     model = BoomerRegressor(n_rules=5, random_state=1).fit(frame[["tempo"]], frame[["is_fast"]] * 2.5)

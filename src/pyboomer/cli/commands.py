@@ -267,3 +267,90 @@ def export(model: str, output: str) -> None:
     else:
         learned.to_python(output)
     click.echo(f"Wrote {output}")
+
+
+@boomer.command()
+@click.argument("model", metavar="MODEL")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The model file to write (JSON).")
+@click.option("--n-rules", type=click.IntRange(min=1), metavar="N", help="Keep the first N rules only.")
+@json_option
+def compact(model: str, output: str, n_rules: int | None, as_json: bool) -> None:
+    """Write a saved MODEL with fewer rules and conditions that say the same.
+
+    Rules with the same body become one, and only the tightest conditions remain: no score changes. With --n-rules,
+    rules are cut off first, and scores do change; `boomer distil` makes a better model of that size.
+
+    \b
+    Examples:
+      boomer compact model.json -o small.json
+      boomer compact model.json -o small.json --n-rules 100
+    """
+    from pyboomer.editing import compact as merge_rules
+    from pyboomer.editing import replace_rules
+    from pyboomer.loading import load_model
+
+    check_output(output, [model])
+    learned = load_model(model)
+    cut = learned if n_rules is None else replace_rules(learned, learned.rules_[:n_rules])
+    _save_smaller(merge_rules(cut), learned, output, as_json)
+
+
+@boomer.command()
+@click.argument("model", metavar="MODEL")
+@click.argument("data")
+@click.option("-o", "--output", required=True, metavar="FILE", help="The model file to write (JSON).")
+@click.option("--n-rules", type=click.IntRange(min=1), metavar="N", help="How many rules there may be.")
+@click.option(
+    "--n-conditions", type=click.IntRange(min=1), metavar="N", help="How many conditions, of all rules together."
+)
+@xml_option
+@labels_option
+@sep_option
+@json_option
+def distil(
+    model: str,
+    data: str,
+    output: str,
+    n_rules: int | None,
+    n_conditions: int | None,
+    xml: str | None,
+    labels: Sequence[str],
+    sep: str | None,
+    as_json: bool,
+) -> None:
+    """Make the best small model of a saved MODEL and the DATA it was learned from.
+
+    The rules that matter most are chosen, and their scores learned anew, all together. Give either --n-rules or
+    --n-conditions.
+
+    \b
+    Examples:
+      boomer distil model.json emotions -o small.json --n-conditions 100
+      boomer distil model.json songs.csv -o small.json --n-rules 20
+    """
+    from pyboomer.cli.explore import read_data
+    from pyboomer.editing.distilling import distil as make_small
+    from pyboomer.loading import load_model
+
+    if (n_rules is None) == (n_conditions is None):
+        raise click.UsageError("give either --n-rules or --n-conditions")
+    check_output(output, [model, *list_files(data, xml)])
+    learned = load_model(model)
+    X, y = read_data(learned, data, xml, labels, sep)
+    if y is None:
+        raise click.UsageError(f"{data}: no labels to learn from; name their columns by --labels")
+    small = make_small(learned, X, y, n_rules=n_rules, n_conditions=n_conditions)
+    _save_smaller(small, learned, output, as_json)
+
+
+def _save_smaller(small: Any, learned: Any, output: str, as_json: bool) -> None:
+    from pyboomer.cli.reports import format_count
+
+    small.save(output)
+    sizes = [(len(model.rules_), len(model.rules_.condition_features)) for model in (learned, small)]
+    if as_json:
+        before, after = (dict(zip(("rules", "conditions"), size, strict=True)) for size in sizes)
+        print_json({"before": before, "after": after, "model": output})
+    else:
+        texts = [f"{format_count(rules, 'rule')} of {format_count(n, 'condition')}" for rules, n in sizes]
+        click.echo(f"{texts[0]} have become {texts[1]}: {output}")

@@ -289,7 +289,7 @@ class SizeCurveDisplay:
 
     @classmethod
     def from_curve(cls, curve: SizeCurve, *, ax: Any = None) -> Self:
-        """Draw a value of `pyboomer.distilling.size_curve`."""
+        """Draw a value of `pyboomer.editing.size_curve`."""
         return cls(curve).plot(ax)
 
     def plot(self, ax: Any = None, **options: Any) -> Self:

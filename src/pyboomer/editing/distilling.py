@@ -23,9 +23,8 @@ from scipy.optimize import minimize
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
-from pyboomer.compiling.simd import pad
 from pyboomer.data.examples import Examples, read_examples
-from pyboomer.editing import Model, collect_rules, refit_heads, replace_rules, tighten
+from pyboomer.editing.edits import Model, collect_rules, refit_heads, replace_rules, tighten
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.promise import Task
@@ -257,17 +256,17 @@ class Objective:
         curvature = self.derive(everyone.T @ self.default)[1].sum(axis=0)
         self.curvature = np.maximum(curvature, RARE * curvature.max()) + np.finfo(np.float64).tiny
 
-    def rate(self, F: Array) -> float:
+    def rate(self, F: Array | Floats) -> float:
         """The sum of the losses."""
         self.ledger.scores[:, : self.k] = F + self.begin
         return self.ledger.mean_loss() * float(self.weight.sum())
 
-    def derive(self, F: Array) -> tuple[Array, Array]:
+    def derive(self, F: Array | Floats) -> tuple[Array, Array]:
         """Gradients and the diagonals of the Hessians, (n, K) each."""
         self.ledger.scores[:, : self.k] = F + self.begin
         self.ledger.write()
-        width, weight = pad(self.k), self.weight[:, None]
-        statistics = self.ledger.statistics
+        statistics, weight = self.ledger.statistics, self.weight[:, None]
+        width = statistics.shape[1] // 2  # a section for each of the two
         return weight * statistics[:, : self.k], weight * statistics[:, width : width + self.k]
 
 
