@@ -75,13 +75,14 @@ def main() -> None:
         rows.append([data, *cells])
         differences.append([data, *gains, *behind[:-1]])
     sizes = ", ".join(f"{data} {len(cells)}" for data, cells in results.cells.items())
-    seeds = " ".join(map(str, args.seeds))
+    seeds, folds = " ".join(map(str, args.seeds)), " ".join(map(str, args.folds))
     lines = [
         "# Decoding by the frequency of label vectors",
         "",
-        f"Made by `python benchmarks/frequencies.py --results FOLDER --seeds {seeds}`. Subset 0/1 loss in percent of "
-        "models of 2000 rules, `KFold(10, shuffle=True, random_state=seed)`, predictions pooled; folds of all seeds "
-        f"together: {sizes}. b_v = beta (log(n_v / N) - sum_k log p_k(v_k)) is added to the score of each label vector "
+        f"Made by `python benchmarks/frequencies.py --results FOLDER --seeds {seeds} --folds {folds}`. Subset 0/1 loss "
+        "in percent of models of 2000 rules, `KFold(10, shuffle=True, random_state=seed)`, predictions pooled; folds "
+        f"of all seeds together: {sizes}. b_v = beta (log(n_v / N) - sum_k log p_k(v_k)) is added to the score of each "
+        "label vector "
         "v in decoding, of the joint loss (default rule `newton`) on top of what it has already. Tuned: beta is one of "
         "0, 0.1, ..., 1, for each fold the best on the other folds of the same seed.",
         "",
