@@ -138,7 +138,7 @@ def _solve_by_steps(z: Array, multiply: Callable[[Array], Array], diagonal: Arra
         if enough == 0 or np.linalg.norm(left) < enough:
             break
         step = left / diagonal
-        size = left @ step
+        size = np.dot(left, step)
         direction = step + (size / last) * direction
         image = multiply(direction)
         length = size / (direction @ image)
