@@ -12,7 +12,7 @@ from typing import Any
 
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
@@ -75,10 +75,31 @@ class InnerLowering(NativeLowering):
         return True
 
 
+class QuickFlags(Flags):
+    """The options of a compilation.
+
+    Numba compares them with those of other compilations at every operator and every call that it resolves. It would ask
+    for each option by name, and took an eighth of the time of compiling for that.
+    """
+
+    __slots__ = ()
+    _hash = hash(Flags())  # the same for all, as it is that of their names
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Flags) and self._values == other._values
+
+
 class _Compiler(CompilerBase):
     """Numba's compiler, with one of these passes."""
 
     lowering: type
+
+    def __init__(self, *arguments: Any) -> None:
+        *others, flags, local_types = arguments
+        super().__init__(*others, QuickFlags(flags), local_types)
 
     def define_pipelines(self) -> list[Any]:
         """The passes of the compiler."""

@@ -7,7 +7,7 @@ What Python calls is kept on disk when it has been compiled, see `store`.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from numba import config, njit, types
@@ -30,11 +30,18 @@ class Compiled:
     """A function that other compiled code calls."""
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-        no_entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": InnerCompiler}
-        self.compiled = njit(nogil=True, _nrt=False, **no_entry, **options)(function)
-        self.py_func = function
+        self.py_func, self.options = function, options
         self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._numba_type_ = types.Dispatcher(self.compiled)  # what Numba sees of it
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Numba's function, made when other code is compiled: a process that finds all compiled on disk needs none."""
+        no_entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": InnerCompiler}
+        return njit(nogil=True, _nrt=False, **no_entry, **self.options)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> types.Dispatcher:
+        return types.Dispatcher(self.compiled)  # what Numba sees of it
 
 
 class Inner(Compiled):
