@@ -32,8 +32,8 @@ from pyboomer.rules.schema import Schema
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
 
-SECONDS = 1e-9  # what the joint logistic loss takes for each example that a rule covers and each known label vector ...
-MANY = 10**8  # ... and so many of both that users had better know
+SECONDS = 2e-10  # what the joint logistic loss takes for each example that a rule covers and each label of a vector
+MANY = 10**8  # pairs of an example and a known label vector: so many that users had better know what they cost
 
 
 class BoomerClassifier(ClassifierMixin, RuleEstimator):
@@ -265,7 +265,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         if loss.prepare is not None and len(vectors) * len(examples.Y) > MANY:
             warnings.warn(
                 f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "
-                f"proportion to their number, here up to {SECONDS * len(vectors) * len(examples.Y):.1g} seconds; "
+                f"proportion to their number, here up to {SECONDS * int(vectors.sum()) * len(examples.Y):.1g} seconds; "
                 'loss="example-wise-logistic" does not depend on it',
                 UserWarning,
                 stacklevel=5,

@@ -95,9 +95,10 @@ def load_text(content: str) -> Act:
     return read
 
 
-def decode(function: Callable[..., Any], n: int, n_vectors: int, *more: Any) -> Act:
-    scores = RNG.normal(size=(n, 20))
-    vectors = np.unique(RNG.integers(0, 2, size=(2 * n_vectors, 20), dtype=np.uint8), axis=0)[:n_vectors]
+def decode(function: Callable[..., Any], n: int, n_vectors: int, *more: Any, n_labels: int = 20) -> Act:
+    scores = RNG.normal(size=(n, n_labels))
+    share = min(0.5, 10 / n_labels)
+    vectors = np.unique((RNG.random((2 * n_vectors, n_labels)) < share).astype(np.uint8), axis=0)[:n_vectors]
     return lambda: function(scores, vectors, *more)
 
 
@@ -165,6 +166,7 @@ CASES: dict[str, tuple[int, Callable[[int], Act]]] = {
     "decoding by marginals, vectors": (100, lambda n: decode(decode_by_marginals, 1_000, n)),
     "decoding by F-measure, examples": (50, lambda n: decode(decode_by_f1, n, 100)),
     "decoding by F-measure, vectors": (50, lambda n: decode(decode_by_f1, 200, n)),
+    "decoding by F-measure, labels": (50, lambda n: decode(decode_by_f1, 50, 100, n_labels=n)),
     "calibration": (2_000, lambda n: lambda: calibrate(RNG.normal(size=(n, 3)), toss(n, float), toss(3, np.uint8))),
     "holding out": (500, lambda n: lambda: hold_out(toss(n, np.uint8), 0.2, 0)),
     "metrics": (5_000, lambda n: lambda: evaluate(toss(n, int), toss(n, int))),

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
-from pyboomer.columns.binned import MISSING, bin_columns, find_edges
+from pyboomer.columns.binned import MISSING, bin_columns, find_common, find_edges
 from pyboomer.rules.ensemble import RuleEnsemble
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ def test_a_binned_fit_is_an_exact_fit_on_the_bin_numbers(
     parameters["min_coverage"] = least
     binned = BoomerClassifier(max_bins=16, categorical_features=list(nominal), **parameters).fit(X, Y)
     categories = dict.fromkeys(nominal, (0, 1, 2, 3))
-    codes = bin_columns(X, categories, tuple("abcde"), 16).columns.codes.T.astype(float)
+    codes = bin_columns(X, categories, 16).columns.codes.T.astype(float)
     codes[codes == MISSING] = np.nan
     exact = BoomerClassifier(max_bins=None, categorical_features=list(nominal), **parameters).fit(codes, Y)
     assert bodies(binned.rules_) == bodies(exact.rules_)
@@ -103,9 +103,31 @@ def test_bad_requests_for_bins_name_the_culprit() -> None:
     X, Y = make_data(300)
     with pytest.raises(ValueError, match='max_bins must be None or "auto" for a sparse X, got 8'):
         BoomerClassifier(max_bins=8).fit(sp.csr_array(np.nan_to_num(X)), Y)
-    X[:, 3] = np.arange(300)
-    with pytest.raises(ValueError, match="feature 'x3' has 300 categories, but max_bins allows for 255"):
-        BoomerClassifier(max_bins=8, categorical_features=[3]).fit(X, Y)
     for wrong in (1, 256, 2.5, "many", True):
         with pytest.raises(ValueError, match='max_bins must be None, "auto" or a whole number from 2 to 255'):
             BoomerClassifier(max_bins=wrong).fit(X, Y)  # type: ignore[arg-type]
+
+
+def test_of_many_categories_the_rarer_ones_share_a_bin_that_no_condition_is_about() -> None:
+    rng = np.random.default_rng(0)
+    common, rare = rng.integers(0, 260, 3_000), np.arange(1_000, 1_250)
+    x = np.concatenate([common, rare])  # 510 categories or so
+    Y = np.column_stack([np.isin(x, [1, 2, 3]), x >= 1_000, x % 2]).astype(int)
+    X = np.column_stack([x, rng.normal(size=len(x))])
+    X[::50, 0] = np.nan
+    model = BoomerClassifier(
+        "label-wise-logistic", n_rules=40, max_bins=255, categorical_features=[0], max_features=None, random_state=1
+    ).fit(X, Y)
+    conditions = [condition for rule in model.rules_ for condition in rule.body if condition.feature == 0]
+    often = np.flatnonzero(np.bincount(x[~np.isnan(X[:, 0])]) > 1)
+    assert len(conditions) > 10
+    assert {condition.value for condition in conditions} <= set(often.tolist())
+    # rules cover in training what they cover afterwards: categories are what they were before they became bins
+    loss = np.log1p(np.exp(-(2 * Y - 1) * model.decision_function(X))).sum(axis=1).mean()
+    assert model.training_facts_["loss"] == pytest.approx(loss)
+
+
+def test_the_commonest_categories_are_those_that_occur_most_often_and_of_equals_the_smaller() -> None:
+    column = np.array([3, 3, 1, 1, 1, 0, 2, 2, np.nan, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(find_common(column, 2), [1, 2])
+    np.testing.assert_array_equal(find_common(column, 9), [0, 1, 2, 3])

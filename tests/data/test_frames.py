@@ -474,3 +474,49 @@ def test_labels_may_be_a_frame_of_polars_with_unknown_ones() -> None:
     np.testing.assert_array_equal(model.decision_function(table), expected.decision_function(table))
     with pytest.raises(TypeError, match=r"y is a LazyFrame, which has no values yet; call y.collect\(\)"):
         BoomerClassifier(n_rules=5).fit(table, frame.lazy())
+
+
+# --- Sparse columns ---------------------------------------------------------------------------------------------------
+
+
+def sparse_frame() -> pd.DataFrame:
+    dense = RNG.integers(0, 4, size=(N, 6)) * (RNG.random((N, 6)) < 0.2)
+    frame = pd.DataFrame(dense, columns=list("abcdef")).astype(pd.SparseDtype(float, 0.0))
+    frame["a"] = pd.arrays.SparseArray(dense[:, 0] > 0, fill_value=False)
+    frame["b"] = pd.arrays.SparseArray(dense[:, 1], fill_value=0, kind="block")
+    frame["c"] = pd.arrays.SparseArray(np.where(MISSING, np.nan, dense[:, 2]), fill_value=0.0)
+    frame["d"] = dense[:, 3]
+    frame["e"] = pd.arrays.SparseArray(np.where(dense[:, 4] == 0, np.nan, dense[:, 4]))  # what is left out is missing
+    return frame
+
+
+def test_sparse_columns_stay_sparse_and_mean_what_dense_ones_mean() -> None:
+    frame = sparse_frame()
+    dense = frame.astype(float)
+    table = read(frame)
+    assert table.matrix.format == "csc"
+    np.testing.assert_array_equal(table.matrix.toarray(), dense)
+    model, plain = fit(frame), fit(dense)
+    assert model.rules_ == plain.rules_
+    assert read_table(model, frame, model.rules_.schema).format == "csr"
+    for table in (frame, dense):
+        np.testing.assert_array_equal(model.decision_function(table), plain.decision_function(table))
+    np.testing.assert_array_equal(plain.predict(frame), plain.predict(dense))
+    assert fit(frame, categorical_features=["b", "f"]).rules_ == fit(dense, categorical_features=["b", "f"]).rules_
+
+
+def test_columns_that_are_mostly_dense_or_hold_text_are_read_as_before() -> None:
+    frame = sparse_frame()
+    assert isinstance(read(frame[["a", "d", "e"]]).matrix, np.ndarray)
+    words = frame.assign(weather=WORDS)
+    assert isinstance(read(words).matrix, np.ndarray)
+    np.testing.assert_array_equal(fit(words).predict(words), fit(words.astype({"b": float})).predict(words))
+
+
+def test_infinity_in_a_sparse_column_is_named() -> None:
+    frame = sparse_frame()
+    frame["b"] = pd.arrays.SparseArray([np.inf, *[0.0] * (N - 1)], fill_value=0.0)
+    with pytest.raises(ValueError, match=r"X contains infinity in column 1 \('b'\)"):
+        fit(frame)
+    with pytest.raises(ValueError, match=r"X contains infinity in column 1 \('b'\)"):
+        fit(sparse_frame()).predict(frame)

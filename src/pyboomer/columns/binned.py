@@ -2,7 +2,8 @@
 
 Each column becomes at most 255 bin numbers of one byte, and sums over examples become sums over bins. To learn from
 binned features is to learn from their bin numbers: the rules are the same, with each threshold between two bin numbers
-replaced by the value that separates the bins. Nominal features keep their category codes.
+replaced by the value that separates the bins. Nominal features keep their category codes; if there are too many, the
+commonest categories have a bin each, and the others share one that no condition is about.
 """
 
 from contextlib import nullcontext
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix, Rows
-from pyboomer.columns.categories import Categories, mark_nominal
+from pyboomer.columns.categories import Categories, encode_values, mark_nominal
 from pyboomer.columns.entries import START, Entries, collect, keep
 from pyboomer.columns.sparse import meets
 from pyboomer.compiling.kernel import kernel
@@ -25,6 +26,8 @@ from pyboomer.rules.precision import midpoint
 FROM = 50_000  # examples; with fewer, max_bins="auto" considers all values
 MISSING = 255  # the bin number of a missing value
 LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values
+OTHER = 254  # the bin of all rarer categories, if there are more than a byte can tell apart
+SHARED = 2  # the mark of a nominal feature whose rarer categories share a bin; others have 1
 SAMPLE = 200_000  # values from which the quantiles of a feature are estimated
 
 
@@ -32,11 +35,14 @@ class BinnedColumns(NamedTuple):
     """The features of a dense X, binned."""
 
     codes: NDArray[np.uint8]  # (L, N): bin numbers and category codes
-    nominal: NDArray[np.bool_]
+    nominal: NDArray[np.int8]  # (L,): 0, 1, or SHARED
 
 
 class Bins(NamedTuple):
-    """The binned features, and for each the ascending values that separate its bins (none for a nominal one)."""
+    """The binned features, and for each the ascending values that separate its bins.
+
+    A nominal feature has none or, if rarer categories share a bin, the category codes of the other bins.
+    """
 
     columns: BinnedColumns
     edges: tuple[Array, ...]
@@ -51,7 +57,7 @@ def count_bins(max_bins: str | int | None, search: str, X: Matrix) -> int | None
     return None if max_bins is None else int(max_bins)
 
 
-def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bins: int, n_threads: int = 1) -> Bins:
+def bin_columns(X: Array, categories: Categories, max_bins: int, n_threads: int = 1) -> Bins:
     """Bin the columns of a dense X whose nominal features hold category codes."""
     n, n_features = X.shape
     X = np.ascontiguousarray(X, dtype=np.float64)
@@ -62,13 +68,12 @@ def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bi
             edges = find_edges(column, max_bins)
             _number_bins(column, _plant_tree(edges), codes[f])
             return edges
+        common = np.empty(0)
         if len(categories[f]) > LARGEST:
-            raise ValueError(
-                f"feature {names[f]!r} has {len(categories[f])} categories, but max_bins allows for {LARGEST}; "
-                "set max_bins=None"
-            )
+            common = find_common(column, OTHER)
+            column = encode_values(column, common)  # what is not among them gets the next code: OTHER
         codes[f] = np.where(np.isnan(column), MISSING, column).astype(np.uint8)
-        return np.empty(0)
+        return common
 
     def bin_some(first: int) -> list[Array]:
         columns = np.empty((min(LANES, n_features - first), n))
@@ -79,7 +84,15 @@ def bin_columns(X: Array, categories: Categories, names: tuple[str, ...], max_bi
     n_threads = min(n_threads, len(parts))
     with start_pool(n_threads) if n_threads > 1 else nullcontext() as pool:
         edges = tuple(chain.from_iterable((map if pool is None else pool.map)(bin_some, parts)))
-    return Bins(BinnedColumns(codes, mark_nominal(n_features, categories)), edges)
+    nominal = mark_nominal(n_features, categories).astype(np.int8)
+    nominal[[f for f in categories if len(categories[f]) > LARGEST]] = SHARED
+    return Bins(BinnedColumns(codes, nominal), edges)
+
+
+def find_common(column: Array, count: int) -> Array:
+    """The category codes that occur most often, so many of them, ascending; of equals, the smaller ones."""
+    found, times = np.unique(column[~np.isnan(column)], return_counts=True)
+    return np.sort(found[np.argsort(-times, kind="stable")[:count]])
 
 
 def find_edges(column: Array, max_bins: int) -> Array:

@@ -9,6 +9,8 @@ training meets every ``!=`` and no ``==``.
 Ordered categories of pandas are ordinal: their levels are compared by position, and what is no level is missing. If
 they are ascending numbers, the column is numeric.
 
+A DataFrame of pandas with sparse columns (`pandas.SparseDtype`, whose fill value is 0) becomes a sparse matrix.
+
 Nominal features become category codes. Those of a dense table do so here, at once; a sparse one keeps its values, since
 the zeros it does not store must keep meaning zero, and is encoded where it is sorted or made dense.
 """
@@ -61,6 +63,11 @@ def read_training_table(
         columns = _list_columns(estimator, X, reset=True)
         names = tuple(column.name for column in columns)
         check_feature_names(feature_names, names)
+        if _is_sparse_frame(columns):
+            matrix: Matrix = _read_sparse_columns(columns)
+            _check_finite(matrix, names)
+            nominal = _find_nominal(categorical_features, names, columns)
+            return Table(matrix, Schema(names, find_categories(matrix, nominal)))
         by_dtype = categorical_features is None or isinstance(categorical_features, str)
         levels = {c.feature: _find_levels(c) for c in columns if by_dtype and c.kind == LEVELS}
         nominal = _find_nominal(categorical_features, names, columns)
@@ -112,7 +119,12 @@ def check_feature_names(feature_names: Any, names: tuple[str, ...]) -> None:
 def read_table(estimator: BaseEstimator, X: Any, schema: Schema) -> Matrix:
     """Read X for predictions by a fitted estimator."""
     if _is_frame(X):
-        return _read_columns(_list_columns(estimator, X, reset=False), schema, ", but was in training")
+        columns = _list_columns(estimator, X, reset=False)
+        if _is_sparse_frame(columns) and not schema.with_text:
+            matrix = _read_sparse_columns(columns).tocsr()
+            _check_finite(matrix, schema.names)
+            return matrix
+        return _read_columns(columns, schema, ", but was in training")
     if schema.with_text:
         name = schema.names[min(schema.with_text)]
         raise ValueError(f"X must be a DataFrame: feature {name!r} has categories that are strings")
@@ -268,7 +280,7 @@ def _list_columns(estimator: BaseEstimator, X: Any, reset: bool) -> list[Column]
     for size, what in zip(X.shape, ("sample", "feature"), strict=True):
         if size == 0:
             raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
-    series = [X.iloc[:, f] if of_pandas else X.to_series(f) for f in range(X.shape[1])]
+    series = [column for _, column in X.items()] if of_pandas else X.get_columns()
     return [Column(f, str(names[f]), s, _find_kind(s.dtype)) for f, s in enumerate(series)]
 
 
@@ -301,6 +313,38 @@ def _read_columns(columns: list[Column], schema: Schema, remark: str) -> Array:
             matrix[:, f] = _read_objects(column, remark)
         else:
             raise ValueError(f"column {column.name!r} of X is not numeric (dtype {column.series.dtype}){remark}")
+    return matrix
+
+
+def _is_sparse_frame(columns: list[Column]) -> bool:
+    """Whether a DataFrame holds nothing but numbers, and at least half of its columns store no zeros."""
+    if any(column.kind != NUMBERS for column in columns):
+        return False
+    return 2 * sum(map(_is_sparse, columns)) >= len(columns)
+
+
+def _is_sparse(column: Column) -> bool:
+    """Whether a column of pandas stores no zeros; what others leave out is missing, or another number."""
+    dtype = column.series.dtype
+    return hasattr(dtype, "fill_value") and bool(dtype.fill_value == 0)
+
+
+def _read_sparse_columns(columns: list[Column]) -> Any:
+    """The matrix of a sparse DataFrame."""
+    rows, values = [], []
+    for column in columns:
+        if _is_sparse(column):
+            stored = column.series.array
+            rows.append(stored.sp_index.indices)
+            values.append(np.asarray(stored.sp_values, dtype=np.float64))
+        else:
+            numbers = _read_numbers(column)
+            rows.append(np.flatnonzero(numbers))
+            values.append(numbers[rows[-1]])
+    indptr = np.append(0, np.cumsum([len(some) for some in rows]))
+    shape = (len(columns[0].series), len(columns))
+    matrix = sp.csc_array((np.concatenate(values), np.concatenate(rows), indptr), shape=shape)
+    matrix.eliminate_zeros()
     return matrix
 
 

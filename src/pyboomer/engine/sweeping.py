@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.columns.binned import MISSING, BinnedColumns
+from pyboomer.columns.binned import MISSING, OTHER, SHARED, BinnedColumns
 from pyboomer.columns.entries import START, Entries, collect, make_entries
 from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns, collect_stored
@@ -128,8 +128,9 @@ def _sweep_dense(
         total_weight -= _sum_present(rating, sample, runs.entries.examples[m : m + n_missing])
     # Of two values, the second makes the same conditions as the first. The last threshold would leave nothing above it.
     nominal = columns.nominal[feature]
-    by_value = nominal and n_values > 2
-    n_runs = n_values if by_value else n_values - 1
+    by_value = bool(nominal) and n_values > 2
+    is_shared = nominal == SHARED and runs.entries.values[m - 1] == OTHER  # no condition is about what rarer ones share
+    n_runs = n_values if by_value and not is_shared else n_values - 1
     swept = Swept(runs.entries.examples, runs.entries.ends[:n_runs], sample.statistics, sample.weights, sample.weights)
     rate_runs(rating, swept, by_value, totals, total_weight, runs.rates)
     best, run, negated = _pick(rating, n_runs, total_weight, runs.rates, min_coverage, best)
@@ -317,7 +318,7 @@ def _clear(bins: BinSums) -> None:
 
 @kernel
 def sweep_bins(
-    bins: BinSums, nominal: NDArray[np.bool_], rating: Rating, runs: Runs, min_coverage: float, best: float
+    bins: BinSums, nominal: NDArray[np.int8], rating: Rating, runs: Runs, min_coverage: float, best: float
 ) -> tuple[float, int, int, float]:
     """The best condition on some features that beats `best`, given the sums over their bins.
 
@@ -334,7 +335,7 @@ def sweep_bins(
 
 @inner
 def _sweep_feature(
-    bins: BinSums, i: int, nominal: bool, rating: Rating, runs: Runs, min_coverage: float, best: float
+    bins: BinSums, i: int, nominal: int, rating: Rating, runs: Runs, min_coverage: float, best: float
 ) -> tuple[float, int, float]:
     """`sweep` for a binned feature: each bin that is not empty is a run."""
     sums, weight, totals = bins.sums[i], bins.weight[i], rating.present
@@ -352,9 +353,10 @@ def _sweep_feature(
                 totals[s] += sums[b, s]
     if m < 2:
         return best, -1, 0.0
-    n_runs = m if nominal else m - 1
+    is_shared = nominal == SHARED and runs.entries.examples[m - 1] == OTHER
+    n_runs = m if nominal and not is_shared else m - 1
     swept = Swept(runs.entries.examples, runs.entries.ends[:n_runs], sums, bins.ones, weight)
-    rate_runs(rating, swept, nominal, totals, total_weight, runs.rates)
+    rate_runs(rating, swept, nominal > 0, totals, total_weight, runs.rates)
     w = 0.0
     for run in range(n_runs):
         w = weight[runs.entries.examples[run]] + (0.0 if nominal else w)

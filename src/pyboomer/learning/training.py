@@ -27,7 +27,6 @@ from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
-from pyboomer.rules.operators import ABOVE
 from pyboomer.rules.schema import Schema
 
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
@@ -126,7 +125,7 @@ def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Arr
     schema, matrix = lesson.schema, lesson.matrix
     n_bins = count_bins(settings.max_bins, settings.search, matrix)
     if n_bins is not None:
-        return bin_columns(matrix, schema.nominal, schema.names, n_bins, effective_n_jobs(settings.n_jobs))
+        return bin_columns(matrix, schema.nominal, n_bins, effective_n_jobs(settings.n_jobs))
     return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
 
 
@@ -139,9 +138,10 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
     offsets = np.append(0, np.cumsum(join("n_conditions")))
     features, operators, values, gains = join("conditions").T
     features, operators, values = features.astype(np.int32), operators.astype(np.int8), values.copy()
-    if edges is not None:  # thresholds between bins become the values that separate them
-        for c in np.flatnonzero(operators <= ABOVE):
-            values[c] = edges[features[c]][int(values[c])]
+    if edges is not None:  # thresholds between bins become the values that separate them, bins their categories
+        for c in range(len(features)):
+            if len(own := edges[features[c]]):
+                values[c] = own[int(values[c])]
     if lesson.schema.ordinal:  # a threshold names the last level that is not above it
         on_levels = np.isin(features, lesson.schema.ordinal)
         values[on_levels] = np.floor(values[on_levels])

@@ -70,7 +70,7 @@ def _search_blocks(
     nearest = estimate.argmin(axis=1)
     for chosen in (nearest[:, None] == np.arange(estimate.shape[1]), True):
         possible = (estimate <= ((limit(least[rows]) - base) / unit)[:, None]) & chosen
-        for b in np.flatnonzero(possible.any(axis=0)):
+        for b in np.flatnonzero(possible.any(axis=0)).tolist():
             _look_at(b * BLOCK, rows[possible[:, b]], evaluate, limit, least, found)
         estimate[possible] = np.inf
 
