@@ -96,7 +96,7 @@ def draw_few(
     bits: NDArray[np.uint64],
     rows: NDArray[np.uint32],
     weights: NDArray[np.float64],
-) -> int:
+) -> np.int64:
     """`draw_examples` with replacement, where few of many are drawn: no others are looked at.
 
     `rows` receives those of positive weight, in ascending order, and `weights` what each weighs, times how often it was
