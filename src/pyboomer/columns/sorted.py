@@ -147,7 +147,7 @@ def _collect_few(columns: SortedColumns, feature: int, rows: Rows, entries: Entr
 
 
 @inner
-def find_span(columns: SortedColumns, feature: int, operator: int, value: float) -> tuple[np.int64, np.int64, bool]:
+def find_span(columns: SortedColumns, feature: int, operator: int, value: float) -> tuple[int, int, bool]:
     """The entries from `first` to `last` - 1, and whether just these do not meet a condition (> and !=), or do."""
     ascending = columns.value[feature][: columns.present[feature]]
     first = count_below(ascending, value, False) if operator >= EQUAL else 0

@@ -104,7 +104,7 @@ class Steps(Protocol):
     def pair(self, label: int) -> None:
         """From now on, they are about one label, whose gradient and curvature are all that is summed."""
 
-    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.bool_]]:
+    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
         """Sums of statistics over the bins of some features, of what is covered; and which of these are nominal."""
 
     def narrow(self, feature: int, operator: int, value: float) -> None:

@@ -88,7 +88,7 @@ class SizeCurve:
     def to_frame(self) -> Any:
         """A pandas DataFrame: a row per number of conditions, a column per kind of model and for its loss and rules."""
         pd = import_pandas("to_frame")
-        columns = {(way, "loss"): self.losses[way] for way in self.losses}
+        columns: dict[tuple[str, str], Any] = {(way, "loss"): self.losses[way] for way in self.losses}
         columns |= {(way, "n_rules"): self.n_rules[way] for way in self.n_rules}
         return pd.DataFrame(columns, index=pd.Index(self.n_conditions, name="n_conditions"))
 

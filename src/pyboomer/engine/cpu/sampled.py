@@ -252,7 +252,7 @@ class SampledSteps(LocalSteps):
 
         ledger.threads.share(work, divide(n_sampled, ledger.threads.n_threads))
 
-    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.bool_]]:
+    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
         """Sums over the bins of some features, and which of these are nominal."""
         self._copy(features)
         return super().sum_bins(features)

@@ -53,7 +53,7 @@ class LocalSteps:
     def _take_sample(self) -> Sample:
         return Sample(self.terms, self.weights, self.rows[: self.n_covered], self.n_covered, self.weight)
 
-    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.bool_]]:
+    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
         """Sums over the bins of some features, and which of these are nominal."""
         bins = self.bins_of_pairs if self.label >= 0 else self.bins
         width = self.terms.shape[1]

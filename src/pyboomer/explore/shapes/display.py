@@ -238,7 +238,7 @@ def _place(steps: Steps, n_examples: Array | None) -> Places:
     else:
         if texts[m] == UNSEEN and (n_examples is None or n_examples[m] == 0):
             last = m
-        bounds = np.arange(last + 1) - 0.5
+        bounds = np.arange(last + 1.0) - 0.5
         ticks, names = list(map(float, range(last))), list(texts[:last])
     runs = [(slice(0, last), bounds)]
     if n_examples is not None and n_examples[-1] > 0:

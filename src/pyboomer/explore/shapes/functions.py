@@ -207,7 +207,7 @@ class ShapeFunctions:
     def to_frame(self) -> Any:
         """The importance of all shapes as a pandas DataFrame: "(overall)", which is their sum, and each label."""
         pd = import_pandas("to_frame")
-        shapes = [*self.features, *self.pairs]
+        shapes: list[FeatureShape | PairShape] = [*self.features, *self.pairs]
         table = np.array([shape.importance for shape in shapes]).reshape(len(shapes), len(self.label_names))
         index = pd.Index([shape.name for shape in shapes], name="shape", dtype=object)
         frame = pd.DataFrame(np.column_stack([table.sum(axis=1), table]), index, [OVERALL, *self.label_names])
