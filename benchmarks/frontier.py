@@ -318,8 +318,10 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
         "",
         f"A model may take {LIMIT} s of the processor; one that takes longer has no figure, nor have larger ones."
         " A dash: not measured. "
-        f"Our models are made of {BoomerClassifier().n_rules} rules of the joint logistic loss, decoded for each measure; "
-        "those *distilled for the measure*, for the Hamming loss, of rules of the label-wise loss. mlrl-boomer learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
+        f"Our models are made of {BoomerClassifier().n_rules} rules of the joint logistic loss, decoded for each "
+        "measure; "
+        "those *distilled for the measure*, for the Hamming loss, of rules of the label-wise loss. mlrl-boomer "
+        "learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
         "logistic-non-decomposable for the subset 0/1 loss. EBM has the features of the largest F statistic, "
         "three steps each.",
         "",
