@@ -142,16 +142,19 @@ def test_the_rules_of_an_explanation_are_those_that_cover_the_example() -> None:
 
 
 @pytest.mark.parametrize("decode", ["loss", "subset"])
-def test_without_the_winner_the_runner_up_wins(decode: str) -> None:
-    clf = fit(decode=decode)
+@pytest.mark.parametrize("loss", ["joint-logistic", "example-wise-logistic"])
+def test_without_the_winner_the_runner_up_wins(loss: str, decode: str) -> None:
+    clf = fit(loss=loss, decode=decode)
+    values = clf.loss_.prepare(clf.label_vectors_, clf.label_vector_counts_) if clf.loss_.prepare else clf.loss_
     for n, explanation in enumerate(clf.explain(SONGS[:20], change=False)):
         rest = copy(clf)
         is_winner = (clf.label_vectors_ == explanation.prediction).all(axis=1)
         rest.label_vectors_ = clf.label_vectors_[~is_winner]
+        rest.label_vector_counts_ = clf.label_vector_counts_[~is_winner]
         assert rest.predict(SONGS[n : n + 1])[0].tolist() == explanation.runner_up.vector.tolist()
-        if decode == "loss":
-            signs = [2.0 * v - 1 for v in (explanation.runner_up.vector, explanation.prediction)]
-            losses = [np.log1p(np.exp(-y * explanation.scores).sum()) for y in signs]
+        if decode == "loss" or loss == "joint-logistic":
+            signs = 2.0 * np.stack([explanation.runner_up.vector, explanation.prediction]) - 1
+            losses = values.value(signs, np.tile(explanation.scores, (2, 1)))
             assert explanation.runner_up.margin == pytest.approx(losses[0] - losses[1], abs=1e-9)
 
 

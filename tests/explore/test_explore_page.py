@@ -241,7 +241,8 @@ def test_pictures_are_known_by_the_names_of_their_pixels() -> None:
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({}, "loss"),
+        ({}, "sum"),
+        ({"loss": "example-wise-logistic"}, "loss"),
         ({"loss": "label-wise-logistic"}, "sign"),
         ({"loss": "example-wise-squared-hinge"}, "loss"),
         ({"known_vectors": False}, "sign"),
@@ -249,6 +250,9 @@ def test_pictures_are_known_by_the_names_of_their_pixels() -> None:
         ({"decode": "top-2"}, "rank"),
         ({"decode": 0.3}, "cuts"),
         ({"decode": [0.3, 0.5, 0.9]}, "cuts"),
+        ({"decode": "hamming"}, "cuts"),
+        ({"decode": "f1"}, "f1"),
+        ({"loss": "example-wise-logistic", "decode": "hamming"}, "mean"),
         ({"loss": "label-wise-logistic", "decode": "hamming"}, "sign"),
     ],
 )
@@ -260,12 +264,20 @@ def test_decodings_have_a_recipe(songs: tuple[pd.DataFrame, pd.DataFrame], optio
 
 
 @pytest.mark.parametrize(
-    "options", [{"decode": "f1"}, {"decode": "hamming"}, {"decode": "subset", "calibration": "isotonic"}]
+    ("options", "kind"),
+    [
+        ({"decode": "f1", "known_vectors": False}, "sign"),
+        ({"decode": "f1", "calibration": "isotonic"}, "sum"),
+        ({"decode": "hamming", "calibration": "isotonic"}, "sum"),
+        ({"decode": "subset", "calibration": "isotonic", "loss": "example-wise-logistic"}, "loss"),
+    ],
 )
-def test_decodings_without_a_recipe_are_told(songs: tuple[pd.DataFrame, pd.DataFrame], options: dict[str, Any]) -> None:
+def test_decodings_without_a_recipe_are_told(
+    songs: tuple[pd.DataFrame, pd.DataFrame], options: dict[str, Any], kind: str
+) -> None:
     clf = BoomerClassifier(n_rules=5, random_state=1, **options).fit(*songs)
     decoding = summarise(clf)["decoding"]
-    assert decoding["kind"] == "loss"
+    assert decoding["kind"] == kind
     assert f"decode='{options['decode']}'" in decoding["note"]
 
 

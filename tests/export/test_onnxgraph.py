@@ -260,16 +260,19 @@ def test_labels_are_right_for_scores_of_any_size(decode: Any, size: float) -> No
     rules = make_rules(2)
     content = rules.to_dict()
     content["head_scores"] = [score * size * 10.0 ** -(t % 4) for t, score in enumerate(content["head_scores"])]
-    model = with_rules(RuleEnsemble.from_dict(content), decode=decode)
-    results = run(model, X_NEW)
-    np.testing.assert_allclose(results["scores"], model.decision_function(X_NEW), rtol=1e-9, atol=1e-12 * size)
-    np.testing.assert_array_equal(results["labels"], model.predict(X_NEW))
+    for loss in ("joint-logistic", "example-wise-logistic"):
+        model = with_rules(RuleEnsemble.from_dict(content), decode=decode, loss=loss)
+        results = run(model, X_NEW)
+        np.testing.assert_allclose(results["scores"], model.decision_function(X_NEW), rtol=1e-9, atol=1e-12 * size)
+        np.testing.assert_array_equal(results["labels"], model.predict(X_NEW))
+        np.testing.assert_allclose(results["probabilities"], model.predict_proba(X_NEW), rtol=1e-9, atol=1e-12)
 
 
-def test_of_equal_losses_the_vector_most_frequent_in_training_is_chosen() -> None:
-    model = with_rules(RuleEnsemble.from_rules([Rule((), (), (), ())], Schema(("x0",)), ("y0", "y1")))
+@pytest.mark.parametrize("loss", ["joint-logistic", "example-wise-logistic"])
+def test_of_equal_losses_the_vector_most_frequent_in_training_is_chosen(loss: str) -> None:
+    model = with_rules(RuleEnsemble.from_rules([Rule((), (), (), ())], Schema(("x0",)), ("y0", "y1")), loss=loss)
     values = np.zeros((3, 1))
-    model.label_vectors_ = np.array([[0, 1], [1, 0], [1, 1]], dtype=np.uint8)
+    model.label_vectors_, model.label_vector_counts_ = np.array([[0, 1], [1, 0], [1, 1]], dtype=np.uint8), np.ones(3)
     np.testing.assert_array_equal(check(model, values, values)["labels"], [[0, 1]] * 3)
 
 
@@ -348,7 +351,7 @@ def test_the_metadata_say_what_the_numbers_mean() -> None:
     assert json.loads(properties["feature_names"]) == list(FRAME.columns)
     assert json.loads(properties["label_names"]) == ["u", "v", "w"]
     assert json.loads(properties["categories"])["colour"] == ["blue", "red"]
-    assert properties["loss"] == "example-wise-logistic"
+    assert properties["loss"] == "joint-logistic"
     assert graph.producer_name == "pyboomer"
 
 

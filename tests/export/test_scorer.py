@@ -241,7 +241,8 @@ def test_labels_are_those_of_calibrated_probabilities() -> None:
 def test_labels_are_right_for_scores_of_any_size(decode: Any, size: float) -> None:
     content = make_rules(2).to_dict()
     content["head_scores"] = [score * size * 10.0 ** -(t % 4) for t, score in enumerate(content["head_scores"])]
-    check(with_rules(RuleEnsemble.from_dict(content), decode=decode), X_NEW)
+    for loss in ("joint-logistic", "example-wise-logistic"):
+        check(with_rules(RuleEnsemble.from_dict(content), decode=decode, loss=loss), X_NEW)
 
 
 @pytest.mark.filterwarnings("ignore:no example has all its labels known")
@@ -329,11 +330,11 @@ def nasty_model(features: list[str], labels: list[str], categories: list[str]) -
             body = (Condition(f, "==" if k % 2 else "!=", value, name),)
             rules.append(Rule(body, (k,), (float(rng.normal()),), (label,)))
     nominal = {f: tuple(categories) for f in range(len(features))}
-    return with_rules(RuleEnsemble.from_rules(rules, Schema(tuple(features), nominal), labels))
+    return with_rules(RuleEnsemble.from_rules(rules, Schema(tuple(features), nominal), labels), loss="joint-logistic")
 
 
-DEFINED = {"FEATURES", "CATEGORIES", "LABELS", "VECTORS", "E", "TIE", "__builtins__", "__doc__"}
-DEFINED |= {"scores", "read", "read_category", "differs", "add", "predict", "add_rules"}
+DEFINED = {"FEATURES", "CATEGORIES", "LABELS", "VECTORS", "BIAS", "E", "CERTAIN", "__builtins__", "__doc__"}
+DEFINED |= {"scores", "read", "read_category", "differs", "add", "score_vectors", "predict", "add_rules"}
 
 
 def check_nasty(features: list[str], labels: list[str], categories: list[str]) -> None:

@@ -19,7 +19,7 @@ from pyboomer.losses import Loss, find_loss, joint_logistic, label_wise_logistic
 from pyboomer.losses.truth import pad_signs
 from pyboomer.losses.twins import sum_values, tell_truth, update
 from pyboomer.metrics import example_f1
-from pyboomer.predicting.decoding import add_incomplete
+from pyboomer.predicting.decoding import add_incomplete, joint_probabilities
 
 Array = NDArray[np.float64]
 
@@ -118,6 +118,15 @@ def test_log_odds_are_those_of_the_labels_among_the_known_vectors() -> None:
     log_odds = loss.log_odds(np.zeros((1, 3)))
     np.testing.assert_allclose(log_odds[0, :2], [np.log(7), np.log(5 / 3)])
     assert log_odds[0, 2] < -600  # no known vector has it
+
+
+@pytest.mark.parametrize("size", [1e2, 1e3, 1e6, 1e300])
+def test_labels_are_as_probable_as_the_vectors_that_have_them_for_scores_of_any_size(size: float) -> None:
+    loss, _, F = make_case("known")
+    known = loss.known
+    assert known is not None
+    joint = joint_probabilities(F * size, known.vectors, known.bias)
+    np.testing.assert_allclose(expit(loss.log_odds(F * size)), joint @ known.vectors, atol=1e-12)
 
 
 def test_it_does_not_decompose_though_its_curvature_is_diagonal() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit, softmax
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss
 from pyboomer.explore.page.summary import summarise
@@ -162,26 +163,33 @@ def test_a_page_predicts_as_the_model_does_or_tells_that_it_does_not(model: Boom
 def can_be_shown(model: BoomerClassifier) -> bool:
     if needs_loss(model):
         return model.loss in FOR_LABELS.values()
-    if model.loss.prepare is not None:  # a page has the scores of label vectors, and no probabilities of labels
-        return model.decode == "subset"
-    by_marginals = model.decode == "hamming" and model.known_vectors and not model.loss.decomposable
-    return not needs_odds(model) and model.decode != "f1" and not by_marginals
+    if model.loss.prepare is not None:
+        return model.calibration_ is None or model.decode == "subset"
+    return not needs_odds(model) and (model.decode != "f1" or model.known_vectors)
 
 
 def follow(recipe: dict[str, Any], scores: Any, model: BoomerClassifier) -> Any:
     """What the script of a page makes of scores; it has the known label vectors, in the order of the model."""
     vectors = model.label_vectors_
+    sums = scores @ vectors.T.astype(float) + model._find_decision().bias
+    joint = softmax(sums, axis=1)
     if recipe["kind"] == "loss":
-        assert recipe["count"] == len(vectors)
         losses = [model.loss.value(np.tile(2.0 * y - 1, (len(scores), 1)), scores) for y in vectors]
         return vectors[np.argmin(losses, axis=0)]
     if recipe["kind"] == "sum":
-        assert recipe["count"] == len(vectors)
-        return vectors[(scores @ vectors.T.astype(float) + model._find_decision().bias).argmax(axis=1)]
+        return vectors[sums.argmax(axis=1)]
+    if recipe["kind"] == "f1":
+        every = np.array(list(product([0, 1], repeat=4)))
+        sizes = every.sum(axis=1)[:, None] + vectors.sum(axis=1)
+        worth = np.where(sizes == 0, 1.0, 2.0 * (every @ vectors.T.astype(int)) / np.maximum(sizes, 1))
+        return every[(joint @ worth.T).argmax(axis=1)]
+    if recipe["kind"] == "mean":
+        return (expit(scores) + joint @ vectors) / 2 > 0.5
+    scores = logit(joint @ vectors) if "bias" in recipe else scores
     if recipe["kind"] == "rank":
         return (np.argsort(np.argsort(-scores, axis=1), axis=1) < recipe["count"]).astype(int)
     if recipe["kind"] == "cuts":
-        return 1 / (1 + np.exp(-scores)) > np.broadcast_to(model.decode, 4)
+        return expit(scores) > np.broadcast_to(0.5 if model.decode == "hamming" else model.decode, 4)
     assert recipe["kind"] == "sign"
     return scores > 0
 

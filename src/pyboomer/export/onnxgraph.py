@@ -22,10 +22,10 @@ from pyboomer.losses.loss import KnownVectors
 from pyboomer.losses.squared import CLOSEST, example_wise_squared_hinge
 from pyboomer.predicting.calibration import Curve
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import CERTAIN, find_cuts
+from pyboomer.predicting.decoding import find_cuts
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import EQUAL as FIRST_NOMINAL
-from pyboomer.rules.precision import TIE
+from pyboomer.rules.precision import CERTAIN, TIE
 
 try:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper

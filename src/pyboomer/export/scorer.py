@@ -18,9 +18,9 @@ from pyboomer.losses.joint import LEAST
 from pyboomer.losses.squared import CLOSEST, example_wise_squared_hinge
 from pyboomer.predicting.calibration import Curve
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import CERTAIN, find_cuts
+from pyboomer.predicting.decoding import find_cuts
 from pyboomer.rules.ensemble import RuleEnsemble
-from pyboomer.rules.precision import TIE
+from pyboomer.rules.precision import CERTAIN, TIE
 from pyboomer.rules.rule import Condition, Rule
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from scipy.special import logsumexp, softmax
 from pyboomer.arrays import Array, Vectors
 from pyboomer.losses.logistic import label_wise_logistic
 from pyboomer.losses.loss import KnownVectors, Loss, Weight
+from pyboomer.rules.precision import CERTAIN
 
 NAME = "joint-logistic"
 ALPHA = 0.5  # between 0, all known vectors alike, and 1: the safest on benchmark data
@@ -75,7 +76,7 @@ class Preparation:
 def _value(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) -> Array:
     Y, result = mask_labels(Y, weight), np.empty(len(F))
     for rows in split_rows(len(F), known):
-        s = _score_vectors(known, F[rows])
+        s = _score_vectors(known, F[rows], find_limit(known))
         result[rows] = logsumexp(s, axis=1) - logsumexp(np.where(find_nearest(known, Y[rows]), s, -np.inf), axis=1)
     return result
 
@@ -83,7 +84,7 @@ def _value(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) -> Arr
 def _derivatives(known: KnownVectors, Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array]:
     Y, g, h = mask_labels(Y, weight), np.empty(F.shape), np.empty(F.shape)
     for rows in split_rows(len(F), known):
-        s = _score_vectors(known, F[rows])
+        s = _score_vectors(known, F[rows], find_limit(known))
         p = softmax(s, axis=1) @ known.vectors
         q = softmax(np.where(find_nearest(known, Y[rows]), s, -np.inf), axis=1) @ known.vectors
         g[rows], h[rows] = p - q, np.maximum(p * (1 - p), 0.0)  # rounding may lead beyond 1
@@ -94,14 +95,13 @@ def _log_odds(known: KnownVectors, F: Array) -> Array:
     """The log-odds of the labels' probabilities; a label that all known vectors have, or none, is all but certain."""
     result = np.empty(F.shape)
     for rows in split_rows(len(F), known):
-        P = softmax(_score_vectors(known, F[rows]), axis=1)
+        P = softmax(_score_vectors(known, F[rows], CERTAIN), axis=1)
         for_it, against = P @ known.vectors, P @ (1.0 - known.vectors)
         result[rows] = np.log(np.maximum(for_it, LEAST)) - np.log(np.maximum(against, LEAST))
     return result
 
 
-def _score_vectors(known: KnownVectors, F: Array) -> Array:
-    limit = find_limit(known)
+def _score_vectors(known: KnownVectors, F: Array, limit: float) -> Array:
     return np.clip(F, -limit, limit) @ known.vectors.T.astype(np.float64) + known.bias
 
 

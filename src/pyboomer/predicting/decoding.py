@@ -37,13 +37,12 @@ from pyboomer.losses import Loss, example_wise_logistic
 from pyboomer.losses.squared import example_wise_squared_error, example_wise_squared_hinge
 from pyboomer.predicting.fmeasure import choose_of_independent, choose_of_known, count_independent, count_known
 from pyboomer.predicting.search import Costs, convert, find_least
-from pyboomer.rules.precision import TIE
+from pyboomer.rules.precision import CERTAIN, TIE
 
 Joint = Callable[[Array, Vectors], Array]
 
 BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array: 32 MB
 WIDE = 300.0  # exponentials of scores beyond it, and their inverses, are not added up
-CERTAIN = 1e12  # log-odds beyond this are cut off: beside larger ones, a sum would lose those of the other labels
 
 
 def find_label_vectors(Y: Vectors, weight: Array) -> tuple[Vectors, Array]:

@@ -8,9 +8,14 @@ kind           prediction
 ``"sign"``     the labels of positive scores (Eq. 18)
 ``"loss"``     the known label vector of least loss (Eq. 19)
 ``"sum"``      the most probable known label vector: that of the largest sum of scores, and of `bias` if there is any
-``"rank"``     the `count` labels of the largest scores
-``"cuts"``     the labels whose probabilities are above their `cuts`
+``"f1"``       the label vector of largest expected F-measure, by the probabilities of the known ones
+``"mean"``     the labels more probable than not, by themselves and by the known label vectors
+``"rank"``     the `count` labels of the largest log-odds
+``"cuts"``     the labels whose log-odds are above their `cuts`
 =============  ===================================================================================================
+
+The log-odds of labels are their scores; if there is a `bias`, they follow from the probabilities of the known label
+vectors, which then are in the recipe.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,19 +24,23 @@ import numpy as np
 
 from pyboomer.explore.page.packing import pack
 from pyboomer.predicting.decision import WELL_KNOWN, Decision
+from pyboomer.predicting.decoding import find_cuts
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
 
-# the rules of `Decision` that a page can follow, and what it calls them
+# the rules of `Decision`, and what a page calls them
 KINDS = {
     "numbers": "numbers",
     "class": "classes",
     "sign": "sign",
     "loss": "loss",
     "subset": "sum",
+    "f1": "f1",
+    "hamming": "mean",
     "rank": "rank",
     "thresholds": "cuts",
+    "odds": "cuts",  # of 0, or "sign" if scores are log-odds
 }
 MOST_BITS = 2**22  # of known label vectors: 0.7 MB
 
@@ -39,46 +48,46 @@ MOST_BITS = 2**22  # of known label vectors: 0.7 MB
 def describe_decoding(model: "RuleEstimator") -> dict[str, Any]:
     """Tell how scores become predictions, by one of the kinds above.
 
-    What is not among them (F1, calibrated probabilities, a user's own loss) is replaced by what the loss does, and a
-    `note` says so.
+    What is not among them (calibrated probabilities, F1 without known label vectors, a user's own loss) is replaced by
+    what the loss does, and a `note` says so.
     """
     decision, note = model._find_decision(), None
-    rule = _find_rule(decision)
-    if rule == "unknown":
+    if not _can_be_followed(decision):
         asked = f"decode={decision.decode!r}" if decision.thresholds is None else "decode=thresholds"
         note = f"This model predicts with {asked}; here, labels are predicted as the loss does, which may differ."
         decision = model._find_decision("loss")
-        rule = _find_rule(decision)
-    if rule == "unknown":
+    if not _can_be_followed(decision):
         note = f"The loss {decision.loss.name!r} is code of its own: here, labels are predicted by sign instead."
-        rule = "sign"
-    recipe: dict[str, Any] = {"kind": KINDS[rule]}
+        return {"kind": "sign", "note": note}
+    rule = "sign" if decision.rule == "odds" and decision.plain_odds else decision.rule
+    recipe: dict[str, Any] = {"kind": KINDS[rule], "note": note}
     if decision.classes is not None:
-        recipe["classes"] = [str(value) for value in decision.classes.tolist()]
-    elif decision.thresholds is not None:
-        recipe["cuts"] = pack(np.broadcast_to(decision.thresholds, len(model.rules_.label_names)))
-    elif rule == "rank":
+        return recipe | {"classes": [str(value) for value in decision.classes.tolist()]}
+    if rule == "rank":
         recipe["count"] = decision.count
-    recipe["note"] = note
-    return recipe | _pack_vectors(decision) if rule in ("loss", "subset") else recipe
+    elif recipe["kind"] == "cuts":
+        cuts = 0.0 if decision.thresholds is None else find_cuts(decision.thresholds)
+        recipe["cuts"] = pack(np.broadcast_to(cuts, len(model.rules_.label_names)))
+    by_vectors = rule in ("loss", "subset", "f1", "hamming") or decision.odds == "vectors"
+    return recipe | _pack_vectors(decision) if by_vectors else recipe
 
 
-def _find_rule(decision: Decision) -> str:
-    """The rule that a page can follow, which takes scores for log-odds; "unknown" if there is none."""
-    rule = "sign" if decision.rule == "odds" else decision.rule
-    if rule == "loss":
-        able = decision.loss in WELL_KNOWN
-    else:
-        able = decision.rule in ("numbers", "class", "sign") or decision.plain_odds
-        able |= decision.rule == "subset" and decision.odds == "vectors"
-    return rule if able and rule in KINDS else "unknown"
+def _can_be_followed(decision: Decision) -> bool:
+    """Whether a page can decide so: it takes scores for log-odds of labels, or adds them up to those of vectors."""
+    if decision.rule in ("numbers", "class", "sign"):
+        return True
+    if decision.rule == "loss":
+        return decision.loss in WELL_KNOWN
+    if decision.odds == "vectors":
+        return decision.calibration is None or decision.rule == "subset"  # which is the most probable is not calibrated
+    return decision.plain_odds and (decision.rule != "f1" or len(decision.vectors) > 0)
 
 
 def _pack_vectors(decision: Decision) -> dict[str, Any]:
     """The known label vectors as bits, the most frequent ones if they are too many, and their bias if they have any."""
     vectors = decision.vectors
     most = max(1, MOST_BITS // vectors.shape[1])
-    packed: dict[str, Any] = {"vectors": pack(np.packbits(vectors[:most], axis=1)), "count": min(len(vectors), most)}
+    packed: dict[str, Any] = {"vectors": pack(np.packbits(vectors[:most], axis=1))}
     if decision.loss.known is not None:
         packed["bias"] = pack(decision.loss.known.bias[:most])
     if len(vectors) > most:

@@ -6,6 +6,8 @@ const EQUAL = 2;
 const UNEQUAL = 3;
 const UNKNOWN = 2; // a truth that is neither 0 nor 1
 const TIE = 1e-10; // losses closer than this are equal: the more frequent label vector wins
+const CERTAIN = 1e12; // scores beyond it are cut off before they are added
+const LEAST = 1e-300; // a probability that has a logarithm
 const ARRAYS = {
   u1: Uint8Array,
   i1: Int8Array,
@@ -24,10 +26,10 @@ function unpack({ type, data }) {
   return new ARRAYS[type](bytes.buffer);
 }
 
-function unpackBits({ vectors, count }, nLabels) {
-  const bits = unpack(vectors);
+function unpackBits(packed, nLabels) {
+  const bits = unpack(packed);
   const width = Math.ceil(nLabels / 8);
-  return Array.from({ length: count }, (_, v) =>
+  return Array.from({ length: bits.length / width }, (_, v) =>
     Uint8Array.from({ length: nLabels }, (_, k) => (bits[v * width + (k >> 3)] >> (7 - (k & 7))) & 1),
   );
 }
@@ -41,7 +43,7 @@ function readModel(summary) {
     truth: summary.examples.truth && unpack(summary.examples.truth),
   };
   const decoding = { ...summary.decoding };
-  if (decoding.vectors) decoding.vectors = unpackBits(decoding, nLabels);
+  if (decoding.vectors) decoding.vectors = unpackBits(decoding.vectors, nLabels);
   if (decoding.bias) decoding.bias = unpack(decoding.bias);
   if (decoding.cuts) decoding.cuts = unpack(decoding.cuts);
   return {
@@ -131,31 +133,83 @@ function addScores(model, covering, off) {
 // 0 and 1 for each label. Of classes exactly one is relevant, unless there is only one score: that of the second class.
 function decode(model, scores) {
   const { kind, vectors, bias, count, cuts } = model.decoding;
+  const choose = (isRelevant) => Uint8Array.from(scores, (f, k) => (isRelevant(f, k) ? 1 : 0));
+  const mark = (labels) => choose((_, k) => labels.includes(k));
   if (kind === "loss") return vectors[findLeast(vectors, scores, model.objective)];
-  if (kind === "sum") {
-    const sums = vectors.map((y, v) => scores.reduce((sum, f, k) => sum + f * y[k], 0) + (bias ? bias[v] : 0));
-    return vectors[findLargest(sums)];
+  if (kind === "sum") return vectors[findLargest(scoreVectors(model.decoding, scores))];
+  if (kind === "f1") return mark(findBestF1(model.decoding, scores));
+  if (kind === "mean") {
+    const together = findLogOdds(model.decoding, scores);
+    return choose((f, k) => (logistic(f) + logistic(together[k])) / 2 > 1 / 2);
   }
-  if (kind === "rank") {
-    const best = [...scores.keys()].sort((a, b) => scores[b] - scores[a] || a - b).slice(0, count);
-    return Uint8Array.from(scores, (_, k) => (best.includes(k) ? 1 : 0));
-  }
-  if (kind === "cuts") return Uint8Array.from(scores, (f, k) => (1 / (1 + Math.exp(-f)) > cuts[k] ? 1 : 0));
-  if (kind === "classes" && scores.length > 1) {
-    const best = findLargest([...scores]);
-    return Uint8Array.from(scores, (_, k) => (k === best ? 1 : 0));
-  }
-  return Uint8Array.from(scores, (f) => (f > 0 ? 1 : 0));
+  const odds = bias ? findLogOdds(model.decoding, scores) : scores;
+  if (kind === "rank") return mark(rank(odds).slice(0, count));
+  if (kind === "cuts") return choose((_, k) => odds[k] > cuts[k]);
+  if (kind === "classes" && scores.length > 1) return mark([findLargest(scores)]);
+  return choose((f) => f > 0);
 }
 
 function nameClass(model, relevant) {
   return model.decoding.classes[relevant.length > 1 ? relevant.indexOf(1) : relevant[0]];
 }
 
+const logistic = (f) => 1 / (1 + Math.exp(-f));
+
 const minimum = (values) => values.reduce((smallest, value) => Math.min(smallest, value), Infinity);
 
 function findLargest(values) {
   return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+}
+
+// Where the values stand in descending order; of equals, the first.
+function rank(values) {
+  return [...values.keys()].sort((a, b) => values[b] - values[a] || a - b);
+}
+
+// The logarithm of the probability of each known label vector, but for what all share.
+function scoreVectors({ vectors, bias }, scores) {
+  const terms = scores.map((f) => Math.max(-CERTAIN, Math.min(CERTAIN, f)));
+  return vectors.map((y, v) => y.reduce((sum, relevant, k) => (relevant ? sum + terms[k] : sum), 0) + (bias?.[v] ?? 0));
+}
+
+function findProbabilities(decoding, scores) {
+  const sums = scoreVectors(decoding, scores);
+  const largest = sums[findLargest(sums)];
+  const weights = sums.map((sum) => Math.exp(sum - largest));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return weights.map((weight) => weight / total);
+}
+
+// The log-odds of labels: how probable the known label vectors are that have them, and those that do not.
+function findLogOdds(decoding, scores) {
+  const shares = [new Float64Array(scores.length), new Float64Array(scores.length)];
+  findProbabilities(decoding, scores).forEach((p, v) =>
+    decoding.vectors[v].forEach((relevant, k) => {
+      shares[relevant][k] += p;
+    }),
+  );
+  const [against, inFavour] = shares.map((share) => share.map((p) => Math.log(Math.max(p, LEAST))));
+  return inFavour.map((logarithm, k) => logarithm - against[k]);
+}
+
+// The labels of largest expected F-measure: of each number of labels the best, and of these the best.
+function findBestF1(decoding, scores) {
+  const shares = new Map(); // for each size of a vector how probable its labels are together with it
+  let [best, chosen] = [0, []];
+  findProbabilities(decoding, scores).forEach((p, v) => {
+    const labels = [...scores.keys()].filter((k) => decoding.vectors[v][k]);
+    if (!labels.length) best = p; // to predict nothing is right if there is nothing
+    if (!shares.has(labels.length)) shares.set(labels.length, new Float64Array(scores.length));
+    for (const k of labels) shares.get(labels.length)[k] += p;
+  });
+  for (let length = 1; length <= scores.length; length++) {
+    const gains = new Float64Array(scores.length);
+    for (const [size, share] of shares) share.forEach((p, k) => (gains[k] += (2 / (size + length)) * p));
+    const largest = rank(gains).slice(0, length);
+    const expected = largest.reduce((sum, k) => sum + gains[k], 0);
+    if (expected > best) [best, chosen] = [expected, largest];
+  }
+  return chosen;
 }
 
 // Eq. 19: the known label vector of least loss; of equals the first, which is the most frequent one.
