@@ -79,7 +79,7 @@ class QuickFlags(Flags):
     """The options of a compilation.
 
     Numba compares them with those of other compilations at every operator and every call that it resolves. It would ask
-    for each option by name, and took an eighth of the time of compiling for that.
+    for each option by name: more than a fifth of all function calls of a compilation did nothing else.
     """
 
     __slots__ = ()
