@@ -519,7 +519,7 @@ ROWS = (
         "auto",
         {**_words("auto", "none"), **_words("equal-width", "equal-frequency", **_BINS)},
         "`max_bins`",
-        '`none` is `None`; `auto` is `"auto"`, which bins from 50,000 examples on instead of 200,000; '
+        '`none` is `None`; `auto` is `"auto"`, which bins from 10,000 examples on instead of 200,000; '
         "`equal-frequency{max_bins=...}` up to 255. Other options and `equal-width` are errors.",
         _bins,
     ),

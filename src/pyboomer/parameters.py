@@ -234,7 +234,7 @@ PARAMETERS = (
         lambda value: value is None or _one_of("auto")(value) or (_is_whole(value, 2) and value <= 255),
         "The largest number of bins that the values of a numeric feature are put into, by quantiles, which makes "
         'learning from many examples faster; None considers all values. "auto": 255 for a dense X of more than '
-        '50,000 examples, unless search="exact"; None otherwise. '
+        '10,000 examples, unless search="exact"; None otherwise. '
         "Of a nominal feature with more than 255 categories, bins tell the 254 commonest apart.",
     ),
     Parameter(

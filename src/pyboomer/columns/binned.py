@@ -23,7 +23,7 @@ from pyboomer.compiling.pool import start_pool
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, load, splat
 from pyboomer.rules.precision import midpoint
 
-FROM = 50_000  # examples; with fewer, max_bins="auto" considers all values
+FROM = 10_000  # examples; with fewer, max_bins="auto" considers all values
 MISSING = 255  # the bin number of a missing value
 LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values
 OTHER = 254  # the bin of all rarer categories, if there are more than a byte can tell apart
