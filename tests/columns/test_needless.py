@@ -49,7 +49,7 @@ def test_what_is_dropped_is_what_the_reference_drops(kind: str) -> None:
         elif kind == "sparse":
             columns = sort_stored(sp.csc_array(X), NOMINAL)
         else:  # thresholds are numbers of bins there
-            columns, edges = bin_columns(X, NOMINAL, tuple("abcde"), 255)
+            columns, edges = bin_columns(X, NOMINAL, 255)
             for condition in conditions:
                 if condition[1] < EQUAL:
                     condition[2] = np.searchsorted(edges[int(condition[0])], condition[2])
@@ -74,10 +74,11 @@ def test_scores_of_what_was_learned_from_stay_the_same_bit_for_bit(monkeypatch: 
     X = rng.normal(size=(200, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
     Y = (np.nan_to_num(X[:, :3]) + rng.normal(size=(200, 3)) / 2 > 0).astype(int)
-    model = BoomerClassifier(n_rules=100, random_state=1)
+    model = BoomerClassifier(n_rules=100, max_conditions=None, random_state=1)
     short = model.fit(X, Y).rules_
     scores = model.decision_function(X)
-    again = BoomerClassifier(n_rules=50, random_state=1, warm_start=True).fit(X, Y).set_params(n_rules=100).fit(X, Y)
+    again = BoomerClassifier(n_rules=50, max_conditions=None, random_state=1, warm_start=True).fit(X, Y)
+    again.set_params(n_rules=100).fit(X, Y)
     assert again.rules_ == short  # learned in two steps, the first of which has dropped conditions already
     monkeypatch.setattr(training, "find_heirs", lambda *told: np.arange(len(told[2])))
     full = model.fit(X, Y).rules_

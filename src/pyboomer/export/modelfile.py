@@ -191,10 +191,11 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
     # a parameter that is new since the file was written has the value that the model was learned with
     known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
-    chosen = _read_loss(content["loss"], loss)
-    model = estimator(loss="auto" if content["loss"].get("auto") is True else chosen, **known | parameters)
+    model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
     model._validate_parameters()
-    model.loss_ = find_loss(chosen)
+    model.loss_ = find_loss(model.loss)
+    if content["loss"].get("auto") is True:
+        model.set_params(loss="auto")
 
     rules = RuleEnsemble.from_dict(content["rules"])
     _check_rules(rules)
