@@ -74,10 +74,11 @@ def test_scores_of_what_was_learned_from_stay_the_same_bit_for_bit(monkeypatch: 
     X = rng.normal(size=(200, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
     Y = (np.nan_to_num(X[:, :3]) + rng.normal(size=(200, 3)) / 2 > 0).astype(int)
-    model = BoomerClassifier(n_rules=100, max_conditions=None, random_state=1)
+    options: dict[str, Any] = {"loss": "example-wise-logistic", "learning_rate": 0.1, "max_conditions": None}
+    model = BoomerClassifier(n_rules=100, random_state=1, **options)
     short = model.fit(X, Y).rules_
     scores = model.decision_function(X)
-    again = BoomerClassifier(n_rules=50, max_conditions=None, random_state=1, warm_start=True).fit(X, Y)
+    again = BoomerClassifier(n_rules=50, random_state=1, warm_start=True, **options).fit(X, Y)
     again.set_params(n_rules=100).fit(X, Y)
     assert again.rules_ == short  # learned in two steps, the first of which has dropped conditions already
     monkeypatch.setattr(training, "find_heirs", lambda *told: np.arange(len(told[2])))

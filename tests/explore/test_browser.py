@@ -369,7 +369,9 @@ def test_a_change_of_the_prediction_is_told(show: Open, reader: BoomerClassifier
     before = page.read_scores(7)[1]
     page.find(".steps > button").click()  # show all
     for rule in page.run("return [...document.querySelectorAll('.waterfall input')].map((e) => e.dataset.rule)"):
-        page.find(f".waterfall input[data-rule='{rule}']").click()
+        page.run(
+            f"document.querySelector(\".waterfall input[data-rule='{rule}']\").click()"
+        )  # wherever it is scrolled to
         if page.read_scores(7)[1] != before:
             break
     changed = [k for k, (a, b) in enumerate(zip(before, page.read_scores(7)[1], strict=True)) if a != b]
