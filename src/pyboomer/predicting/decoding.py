@@ -202,7 +202,8 @@ def decode_by_probability(log_odds: Array, vectors: Vectors, bias: Array | float
     """The most probable known label vector; of equals, the first."""
     log_odds = np.clip(log_odds, -CERTAIN, CERTAIN)
     most = np.max(bias)  # costs may not be negative
-    costs = Costs(np.maximum(-log_odds, 0), np.maximum(log_odds, 0), None if np.ndim(bias) == 0 else most - bias)
+    extra = most - bias if isinstance(bias, np.ndarray) else None
+    costs = Costs(np.maximum(-log_odds, 0), np.maximum(log_odds, 0), extra)
     free = costs.irrelevant.sum(axis=1, keepdims=True) + most
 
     def evaluate(rows: NDArray[np.int64], some: slice) -> Array:
