@@ -241,7 +241,7 @@ def decode_by_f1(log_odds: Array, vectors: Vectors | None, joint: Joint = joint_
         for rows in _blocks(n, count_independent(K)):
             result[rows] = choose_of_independent(np.clip(log_odds[rows], -CERTAIN, CERTAIN))
     else:
-        for rows in _blocks(n, len(vectors) + count_known(vectors)):
+        for rows in _blocks(n, max(len(vectors), count_known(vectors) // 4)):
             result[rows] = choose_of_known(joint(log_odds[rows], vectors), vectors)
     return result
 

@@ -125,7 +125,7 @@ def choose_of_independent(log_odds: Array) -> Vectors:
 
 def count_independent(n_labels: int) -> int:
     """How many numbers `choose_of_independent` takes for each example."""
-    return n_labels // 2 * int(n_labels**0.5) + 100
+    return 3 * n_labels * int(n_labels**0.5) + 300  # groups x nodes, and more than one array of them
 
 
 def weigh_independent(log_odds: Array, length: int) -> Array:
