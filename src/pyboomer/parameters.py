@@ -56,9 +56,7 @@ def _is_size(value: Any, *words: str) -> bool:
 
 
 def _is_feature_choice(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return not any(isinstance(each, list | tuple | Mapping) for each in value)
-    return value is None or isinstance(value, str) or hasattr(value, "__array__")
+    return value is None or isinstance(value, str | list | tuple) or hasattr(value, "__array__")
 
 
 def _is_random_state(value: Any) -> bool:

@@ -189,6 +189,9 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
         raise ValueError("damaged model: 'parameters' must be names with values")
     for name in parameters.keys() - {*_list_parameters(estimator.parameter_table), "scoring"}:
         raise ValueError(f"unknown parameter {name!r:.50}: written by a newer version of pyboomer?")
+    for name, value in parameters.items():
+        if isinstance(value, list) and any(isinstance(each, list) for each in value):  # however deep
+            raise ValueError(f"damaged model: parameter {name!r:.50} must not be a list of lists")
     # a parameter that is new since the file was written has the value that the model was learned with
     known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
     model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
