@@ -24,6 +24,7 @@ from pyboomer import BoomerClassifier, load_model
 from pyboomer.columns.categories import encode, find_categories
 from pyboomer.data.stratification import group_examples
 from pyboomer.engine.sampling import count_examples, count_features, count_labels
+from pyboomer.learning.sizing import find_learning_rate, find_max_samples
 from pyboomer.losses import example_wise_logistic, find_loss, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, drop_needless, learn_rules, predict_example_wise
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -171,11 +172,11 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         head=get("head"),
         default_rule="minimum" if problem.kind == "numbers" else get("default_rule"),
         n_rules=get("n_rules"),
-        learning_rate=get("learning_rate"),
+        learning_rate=find_learning_rate(get("learning_rate"), n),
         l1=get("l1"),
         l2=get("l2"),
         bootstrap=get("bootstrap"),
-        n_samples=count_examples(get("max_samples"), n, sampling == "with-replacement"),
+        n_samples=count_examples(find_max_samples(get("max_samples"), n), n, sampling == "with-replacement"),
         strata=strata,
         n_drawn_labels=count_labels(get("max_labels"), n_labels),
         n_drawn_features=count_features(get("max_features"), n_features - len(fixed)),

@@ -18,17 +18,17 @@ from pyboomer.export.modelfile import SKIPPED
 from pyboomer.parameters import PARAMETERS
 
 VALUES: dict[str, tuple[Any, ...]] = {
-    "loss": ("label-wise-logistic", "example-wise-logistic"),
+    "loss": ("auto", "label-wise-logistic", "example-wise-logistic"),
     "head": ("multi", "single"),
     "n_rules": (1, 3, 8),
     "default_rule": ("minimum", "newton"),
-    "learning_rate": (0.1, 1.0, 0.37),
+    "learning_rate": ("auto", 0.1, 1.0, 0.37),
     "l1": (0, 0.5, 2.0),
     "l2": (0, 0.25, 4),
     "bootstrap": (True, False),
     "sampling": ("with-replacement", "without-replacement", "stratified-label-wise", "stratified-example-wise"),
-    "max_samples": (None, 5, 0.5),
-    "max_features": ("log2", None, 1, 0.5),
+    "max_samples": ("auto", None, 5, 0.5),
+    "max_features": ("sqrt", "log2", None, 1, 0.5),
     "fixed_features": (None, ["tempo"], ["tempo", "size"]),
     "max_labels": (None, "round-robin", 1, 0.5),
     "max_conditions": (None, 1, 3),
