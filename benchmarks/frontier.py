@@ -313,8 +313,8 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
         "",
         f"A model may take {LIMIT} s of the processor; one that takes longer has no figure, nor have larger ones."
         " A dash: not measured. "
-        f"Our models are made of the {BoomerClassifier().n_rules} rules of the default, and one model is decoded for "
-        "each measure. mlrl-boomer learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
+        f"Our models are made of the {BoomerClassifier().n_rules} rules of the default; one model is decoded for each "
+        "measure. mlrl-boomer learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
         "logistic-non-decomposable for the subset 0/1 loss. EBM has the features of the largest F statistic, "
         "three steps each.",
         "",
@@ -402,7 +402,8 @@ def draw(kept: dict[Key, dict[str, Any]], path: Path) -> None:
         ax.tick_params(labelsize="small")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize="small")
-    figure.supxlabel("conditions of the model", fontsize="small")
+    for ax in axes[-1]:
+        ax.set_xlabel("conditions of the model", fontsize="small")
     figure.savefig(path, dpi=80)
 
 
