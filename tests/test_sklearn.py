@@ -59,7 +59,7 @@ def classifier(**options: Any) -> BoomerClassifier:
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_the_checks_of_scikit_learn_pass(options: dict[str, Any]) -> None:
-    check(BoomerClassifier(**options))
+    check(BoomerClassifier(n_rules=300, **options))
 
 
 @pytest.mark.parametrize("options", [{}, {"bootstrap": False}, {"bootstrap": False, "head": "single"}], ids=str)

@@ -189,7 +189,7 @@ class RuleEstimator(BaseEstimator, ABC):
             )
             validation = None if held_out is None else self._make_validation(held_out, past)
             lesson = self._make_lesson(examples, table.schema, labels.form.names)
-            settings = self._make_settings(seed, len(examples.Y))
+            settings = self._make_settings(seed, examples)
             rules, loss, course, error = train(lesson, settings, watch, past, validation)
             if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
                 warnings.warn(
@@ -214,14 +214,14 @@ class RuleEstimator(BaseEstimator, ABC):
             self._finish(table.schema, examples, held_out, seed, interrupt)
         return self  # or KeyboardInterrupt, when the context ends
 
-    def _make_settings(self, seed: int, n_examples: int) -> Settings:
-        """How rules are learned from so many examples, by the parameters as they are now."""
+    def _make_settings(self, seed: int, examples: Examples) -> Settings:
+        """How rules are learned from the examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
         own = {
             "loss": self._find_loss(),
-            "learning_rate": find_learning_rate(self.learning_rate, n_examples),
-            "max_samples": find_max_samples(self.max_samples, n_examples),
+            "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_),
+            "max_samples": find_max_samples(self.max_samples, len(examples.Y)),
             "default_l2": self._default_l2(),
             "min_coverage": least,
             "seed": seed,

@@ -102,8 +102,9 @@ PARAMETERS = (
         "known, and so learns which labels go together and which vectors are frequent. The paper's example-wise one "
         "(Eq. 7) aims at the whole label vector, too (subset 0/1 loss), its label-wise one (Eq. 6) at each label on "
         "its own (Hamming loss). The squared losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or "
-        'the roots of these sums. "auto": "joint-logistic"; "label-wise-logistic" if examples times known label '
-        "vectors are more than 20 million, if labels have weights, or if known_vectors=False. `loss_` tells which.",
+        'the roots of these sums. "auto": "joint-logistic"; "label-wise-logistic" if there are more than half as many '
+        "label vectors as examples, if vectors have more than 20 labels on average, if examples times vectors are "
+        "more than 20 million, if labels have weights, or if known_vectors=False. `loss_` tells which.",
     ),
     Parameter(
         "head",
@@ -137,7 +138,7 @@ PARAMETERS = (
         lambda value: _one_of("auto")(value) or (_is_real(value) and 0 < value <= 1),
         "The shrinkage: the scores of every rule but the default rule are multiplied by it (Alg. 1, line 8). "
         '"auto": 0.05 for up to 2,500 examples, 0.1 for 10,000, 0.3 for 90,000 and more, growing with the square root '
-        "of their number.",
+        "of their number; with the joint loss, at most 1 / s for label vectors of s labels.",
     ),
     Parameter(
         "l1",

@@ -24,7 +24,7 @@ from pyboomer import BoomerClassifier, load_model
 from pyboomer.columns.categories import encode, find_categories
 from pyboomer.data.stratification import group_examples
 from pyboomer.engine.sampling import count_examples, count_features, count_labels
-from pyboomer.learning.sizing import find_learning_rate, find_max_samples
+from pyboomer.learning.sizing import find_max_samples
 from pyboomer.losses import example_wise_logistic, find_loss, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, drop_needless, learn_rules, predict_example_wise
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -172,7 +172,7 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         head=get("head"),
         default_rule="minimum" if problem.kind == "numbers" else get("default_rule"),
         n_rules=get("n_rules"),
-        learning_rate=find_learning_rate(get("learning_rate"), n),
+        learning_rate=get("learning_rate"),
         l1=get("l1"),
         l2=get("l2"),
         bootstrap=get("bootstrap"),

@@ -11,6 +11,7 @@ from pyboomer.data.examples import Examples
 from pyboomer.editing import refit_heads
 from pyboomer.learning import sizing
 from pyboomer.learning.sizing import choose_loss, find_learning_rate, find_max_samples
+from pyboomer.losses import FOR_LABELS
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(80, 4))
@@ -21,12 +22,40 @@ def learn(**options: Any) -> BoomerClassifier:
     return BoomerClassifier(**{"n_rules": 10, "random_state": 1, **options}).fit(X, Y)
 
 
+def make_examples(n: int, n_labels: int, size: int) -> Examples:
+    """Label vectors of so many labels, each label as often as any other."""
+    Y = (np.arange(n_labels) - np.arange(n)[:, None]) % n_labels < size
+    return Examples(np.zeros((n, 1)), Y.astype(np.uint8), np.ones(n), None)
+
+
 @pytest.mark.parametrize(
-    ("n", "rate"), [(1, 0.05), (2_500, 0.05), (10_000, 0.1), (40_000, 0.2), (90_000, 0.3), (10**7, 0.3)]
+    ("n", "rate"), [(1, 0.05), (2_500, 0.05), (10_000, 0.1), (40_000, 0.2), (90_000, 0.3), (10**6, 0.3)]
 )
 def test_the_learning_rate_grows_with_the_square_root_of_the_examples(n: int, rate: float) -> None:
-    assert find_learning_rate("auto", n) == pytest.approx(rate)
-    assert find_learning_rate(0.7, n) == 0.7
+    examples = make_examples(n, 2, 1)
+    for loss in FOR_LABELS.values():
+        assert find_learning_rate("auto", examples, loss) == pytest.approx(rate)
+        assert find_learning_rate(0.7, examples, loss) == 0.7
+
+
+def test_long_label_vectors_are_learned_in_short_steps() -> None:
+    examples = make_examples(100_000, 40, 10)
+    assert find_learning_rate("auto", examples, FOR_LABELS["joint-logistic"]) == pytest.approx(0.1)
+    assert find_learning_rate("auto", examples, FOR_LABELS["label-wise-logistic"]) == 0.3
+    assert choose_loss(examples, 40).name == "joint-logistic"
+    assert choose_loss(make_examples(1000, 100, 21), 100).name == "label-wise-logistic"
+    assert choose_loss(make_examples(1000, 100, 99), 100).name == "joint-logistic"  # as short as those of one label
+
+
+def test_labels_that_move_together_do_not_diverge() -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.random((20, 200)) < 0.09).astype(int)
+    table = rng.normal(size=(2000, 5))
+    labels = vectors[np.argmax(table @ rng.normal(size=(5, 20)), axis=1)]
+    losses: list[float] = []
+    model = BoomerClassifier(n_rules=15, random_state=1, callbacks=lambda progress: losses.append(progress.loss))
+    assert model.fit(table, labels).loss_.name == "joint-logistic"
+    assert max(losses) == losses[0]
 
 
 def test_few_examples_are_sampled_in_full() -> None:
@@ -49,11 +78,15 @@ def test_the_loss_is_told() -> None:
     assert BoomerClassifier(n_rules=3).fit(X, Y.sum(axis=1)).loss_.name == "joint-logistic"
 
 
-def test_too_many_label_vectors_are_learned_label_by_label() -> None:
+def test_too_many_label_vectors_are_learned_label_by_label(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = Examples(X, Y, np.ones(80), None)
-    least = sizing.MOST_CELLS // 80
-    assert choose_loss(examples, least).name == "joint-logistic"
-    assert choose_loss(examples, least + 1).name == "label-wise-logistic"
+    assert choose_loss(examples, 40).name == "joint-logistic"
+    assert choose_loss(examples, 41).name == "label-wise-logistic"  # they hardly repeat
+    monkeypatch.setattr(sizing, "MOST_CELLS", 80 * 30)
+    assert choose_loss(examples, 30).name == "joint-logistic"
+    assert choose_loss(examples, 31).name == "label-wise-logistic"
+    classes = Examples(X, np.eye(60, dtype=int)[np.arange(80) % 60], np.ones(80), None)
+    assert choose_loss(classes, 30).name == "joint-logistic"
 
 
 def test_what_was_chosen_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

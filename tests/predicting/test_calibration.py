@@ -184,3 +184,12 @@ def test_curves_of_labels_are_drawn_towards_that_of_all() -> None:
     p = expit(calibration.log_odds(scores))
     assert 0.1 < p[-1, 1] < 0.5  # nobody has that label, but many have others at such a score
     assert p[-1, 0] > 0.6
+
+
+def test_a_label_that_nothing_is_known_of_stays_undecided() -> None:
+    labels = Y.astype(float)
+    labels[:, 2] = np.nan
+    with pytest.warns(UserWarning, match="no example"):
+        model = classifier(n_rules=20).fit(X, labels)
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 2], 0.5)
+    assert not model.predict(X, decode="hamming")[:, 2].any()

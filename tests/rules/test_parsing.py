@@ -33,7 +33,11 @@ def test_what_must_be_absent_is_read_as_it_is_printed() -> None:
     rule = Rule.parse('IF cough > 0 AND none of: fever, "salt, pepper AND more", x-ray THEN flu +0.5')
     names = ["fever", "salt, pepper AND more", "x-ray"]
     assert conditions_of(rule) == [("cough", ">", 0.0), *((name, "<=", 0.0) for name in names)]
-    assert rule.to_text() == "IF cough > 0 AND none of: fever, salt, pepper AND more, x-ray THEN flu +0.5"
+    assert rule.to_text() == 'IF cough > 0 AND none of: fever, "salt, pepper AND more", x-ray THEN flu +0.5'
+    assert Rule.parse(rule.to_text()) == rule
+    quoted = Rule.parse(r'IF none of: "\"w\"", "a, \\b" THEN y +1')
+    assert [condition.name for condition in quoted.body] == ['"w"', "a, \\b"]
+    assert Rule.parse(quoted.to_text()) == quoted
     assert Rule.parse(write_rule(rule)).body == rule.body
     assert conditions_of(Rule.parse("if None of:a then y +1")) == [("a", "<=", 0.0)]
     assert conditions_of(Rule.parse("IF none of <= 1 THEN y +1")) == [("none of", "<=", 1.0)]

@@ -9,6 +9,10 @@ a part of the examples is enough to choose conditions by.
 | up to 2,500 | 0.05 | as many as there are |
 | 10,000 | 0.1 | as many as there are |
 | 90,000 and more | 0.3 | 20,000 |
+
+The joint loss is about label vectors that repeat. Its heads are learned label by label, as if each label moved on its
+own; where many move together, the sum of their steps is too long. So the rate is at most 1 / s for label vectors of s
+labels, and the loss is label-wise if they are long.
 """
 
 import numpy as np
@@ -20,13 +24,21 @@ SLOWEST, FASTEST = 0.05, 0.3
 SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH = 20_000  # examples to choose conditions by
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
+LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: 1 / SLOWEST
 
 
-def find_learning_rate(learning_rate: str | float, n: int) -> float:
-    """The rate for n examples: in between, it grows with the square root of their number."""
+def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss) -> float:
+    """The rate: in between, it grows with the square root of the number of examples."""
     if not isinstance(learning_rate, str):
         return float(learning_rate)
-    return float(np.clip(SLOWEST * np.sqrt(n / SMALL), SLOWEST, FASTEST))
+    rate = np.clip(SLOWEST * np.sqrt(len(examples.Y) / SMALL), SLOWEST, FASTEST)
+    return float(rate if loss.prepare is None else min(rate, 1 / max(_measure_length(examples), 1)))
+
+
+def _measure_length(examples: Examples) -> float:
+    """How many labels of an example are other than most examples have them, on average."""
+    share = np.average(examples.Y, axis=0, weights=examples.weight)
+    return float(np.minimum(share, 1 - share).sum())
 
 
 def find_max_samples(max_samples: str | int | float | None, n: int) -> int | float | None:
@@ -35,9 +47,10 @@ def find_max_samples(max_samples: str | int | float | None, n: int) -> int | flo
 
 
 def choose_loss(examples: Examples, n_vectors: int) -> Loss:
-    """The joint loss, unless it takes long, or labels have weights of their own, which it has no use for."""
-    weight = examples.label_weight
+    """The joint loss, if label vectors repeat, are not long, not too many, and labels have no weights of their own."""
+    weight, n = examples.label_weight, len(examples.Y)
     weighted = weight is not None and not np.isin(weight, (0, 1)).all()
-    if weighted or len(examples.Y) * n_vectors > MOST_CELLS:
+    repeat = n_vectors <= max(n / 2, examples.Y.shape[1] + 1)  # or they are classes
+    if weighted or not repeat or n * n_vectors > MOST_CELLS or _measure_length(examples) > LONGEST:
         return find_loss("label-wise-logistic")
     return find_loss("joint-logistic")

@@ -79,7 +79,7 @@ def calibrate(scores: Array, Y: Array, vectors: Vectors, joint: Array | None = N
     for k in range(Y.shape[1]):
         f, y = scores[known[:, k], k], Y[known[:, k], k]
         if len(y) == 0:
-            labels.append(pooled)
+            labels.append(Curve((0.0, 1.0), (0.5, 0.5)))  # its scores are 0, and say nothing
             continue
         target = (y + PRIOR * pooled(f)) / (1 + PRIOR)
         labels.append(_fit_curve(f, target))

@@ -13,7 +13,7 @@ Keywords have space around them; other space does not matter. They are in capita
 "and"; only if the first of them is not, all may be in any case. A name, label, level or category is any text that can
 be told from what is around it, or is quoted: ``"salt, pepper"``; in quotes, a backslash takes the character behind it
 as it is. What starts with a quote must be quoted, and so must what contains a keyword or (in names of features) an
-operator or (in those of labels) a comma. A score may touch its label if it has a sign.
+operator or (in those of labels, and behind "none of:") a comma. A score may touch its label if it has a sign.
 
 Rules know `<=` and `>` alone. ``x < 3`` is read as ``x <= 2.9999999999999996``, the largest number below 3, and
 ``x >= 3`` as ``x > 2.9999999999999996``: of all numbers of double precision, they say the same. ``none of: a, b`` is
