@@ -269,6 +269,16 @@ def count_official_conditions(learner: Any) -> float:
 # --- Showing ----------------------------------------------------------------------------------------------------------
 
 
+def describe_measures(rows: Sequence[Mapping[str, float]]) -> str:
+    """Hamming / subset 0/1 / F1, the means over seeds and, of several, their standard deviations."""
+    cells = []
+    for name, digits in (("hamming", 2), ("subset", 1), ("f1", 1)):
+        values = [row[name] for row in rows]
+        spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+        cells.append(f"{np.mean(values):.{digits}f}{spread}")
+    return " / ".join(cells)
+
+
 def format_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A Markdown table; the first column is text, the others are numbers."""
     lines = ["| " + " | ".join(columns) + " |", "|---" + "|---:" * (len(columns) - 1) + "|"]

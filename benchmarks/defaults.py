@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine, format_table, publish
+from common import describe_machine, describe_measures, format_table, publish
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold
 
@@ -121,12 +121,7 @@ def main() -> None:
 
 def describe(rows: list[dict[str, float]]) -> str:
     """The measures with their spread, and the conditions per rule."""
-    cells = []
-    for name, digits in (("hamming", 2), ("subset", 1), ("f1", 1)):
-        values = [row[name] for row in rows]
-        spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-        cells.append(f"{np.mean(values):.{digits}f}{spread}")
-    return f"{' / '.join(cells)}; {np.mean([row['conditions'] for row in rows]):.1f}"
+    return f"{describe_measures(rows)}; {np.mean([row['conditions'] for row in rows]):.1f}"
 
 
 if __name__ == "__main__":

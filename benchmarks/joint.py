@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine, format_table, publish
+from common import describe_machine, describe_measures, format_table, publish
 from sklearn.model_selection import KFold
 
 from pyboomer import BoomerClassifier
@@ -53,16 +53,6 @@ def measure(data: str, loss: str, seed: int, n_rules: int) -> dict[str, float]:
     return found | {"seconds": seconds, "vectors": float(len(model.label_vectors_))}
 
 
-def describe(rows: list[dict[str, float]]) -> str:
-    """Hamming / subset 0/1 / F1, the means over seeds and, of several, their standard deviations."""
-    cells = []
-    for name, digits in (("hamming", 2), ("subset", 1), ("f1", 1)):
-        values = [row[name] for row in rows]
-        spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-        cells.append(f"{np.mean(values):.{digits}f}{spread}")
-    return " / ".join(cells)
-
-
 def main() -> None:
     """Print the table, and write it if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,7 +76,7 @@ def main() -> None:
             loss: [kept[f"{data} {loss} {seed} {options.n_rules}"] for seed in options.seeds] for loss in options.losses
         }
         seconds = {loss: sum(row["seconds"] for row in rows) / len(rows) / 10 for loss, rows in found.items()}
-        rows.append([data, f"{found[options.losses[-1]][0]['vectors']:.0f}", *map(describe, found.values())])
+        rows.append([data, f"{found[options.losses[-1]][0]['vectors']:.0f}", *map(describe_measures, found.values())])
         rows[-1].append(" / ".join(f"{s:.2f}" for s in seconds.values()))
         for name, wins in won.items():
             sign = -1 if name == "f1" else 1

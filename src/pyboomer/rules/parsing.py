@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from pyboomer.rules.rule import Condition, Rule
 from pyboomer.rules.schema import Category
-from pyboomer.rules.text import ABSENT, NO_DIGITS, UNPRINTABLE
+from pyboomer.rules.text import ABSENT, NO_DIGITS, UNPRINTABLE, quote
 
 KEYWORDS = ("IF", "AND", "THEN", "DEFAULT")
 FIRST_WORD = re.compile(r"\s*(IF|DEFAULT)(?!\S)", re.IGNORECASE)
@@ -229,7 +229,7 @@ def write_rule(rule: Rule) -> str:
 def _quote(name: str) -> str:
     if PLAIN_NAME.fullmatch(name) and not set(KEYWORDS) & set(name.split()) and not NUMBER.fullmatch(name):
         return name
-    return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+    return quote(name)
 
 
 def _write_value(condition: Condition) -> str:

@@ -82,7 +82,8 @@ def describe_body(body: Iterable["Condition"], max_conditions: int | None) -> st
     for conditions in by_feature.values():
         share = sum(condition.share for condition in conditions)
         if all(condition.is_absence for condition in conditions):
-            absent.append((share, _part(conditions[0].name)))
+            name = conditions[0].name  # which must be told from others behind commas
+            absent.append((share, quote(name) if "," in name or name.startswith('"') else name))
         else:
             merged = _merge(conditions)
             tests += [(share / len(merged), text) for text in merged]
@@ -90,11 +91,9 @@ def describe_body(body: Iterable["Condition"], max_conditions: int | None) -> st
     return " AND ".join([*parts, f"{ABSENT} {_join_largest(absent, ', ', max_conditions)}"] if absent else parts)
 
 
-def _part(name: str) -> str:
-    """Write the name of a feature so that it can be told from others behind commas."""
-    if "," not in name and not name.startswith('"'):
-        return name
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def quote(name: str) -> str:
+    """Write a name in quotes, as `Rule.parse` reads it."""
+    return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
 
 
 def _join_largest(shared: Sequence[tuple[float, str]], separator: str, most: int | None) -> str:
