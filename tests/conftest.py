@@ -28,8 +28,11 @@ from pyboomer.rules.schema import Schema
 
 Array = NDArray[np.float64]
 
-settings.register_profile("compiled", deadline=None)  # the first call of a compiled function takes its time
-settings.load_profile("compiled")
+# The first call of a compiled function takes its time: no deadline. A run tells what a change broke and nothing else,
+# so its cases are the same in every run; `pytest --hypothesis-profile=random` looks for others.
+settings.register_profile("random", deadline=None)
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.load_profile("same")
 gc.set_threshold(100_000)  # compiling makes many objects that stay: to look for cycles among them takes its time
 
 DEFAULTS: dict[str, Any] = {

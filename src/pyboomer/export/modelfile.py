@@ -207,6 +207,8 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
     if names is not None:
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
+        if len(set(names)) < len(names):
+            raise ValueError("damaged model: 'feature_names_in' must be distinct")
         model.feature_names_in_ = np.array(names, dtype=object)
         given = content.get("names_given", False)  # older files do not say
         if not isinstance(given, bool):
