@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from distributed import Client, Worker
+from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import to_serialize
 from numpy.typing import NDArray
@@ -32,7 +33,8 @@ class Member:
 
     shard: Shard
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pyboomer"))
-    learner: ClusterLearner | None = None  # of the leader
+    team: "WorkerTeam | None" = None  # of the leader
+    learner: ClusterLearner | None = None
 
 
 MEMBERS: dict[str, Member] = {}  # by the names of fits
@@ -57,6 +59,7 @@ class WorkerTeam:
 
     def __init__(self, fit: str, worker: Worker, shard: Shard, others: Sequence[str]) -> None:
         self.fit, self.worker, self.shard, self.others = fit, worker, shard, others
+        self.comms: dict[str, Comm] = {}  # kept, so that a worker is lost as soon as its connection is
 
     def ask(self, orders: Sequence[Order]) -> list[Any]:
         """Let every shard obey some orders."""
@@ -73,15 +76,18 @@ class WorkerTeam:
         return list(await asyncio.gather(*(self._ask_one(address, orders) for address in self.others)))
 
     async def _ask_one(self, address: str, orders: Sequence[Order]) -> Any:
-        pool = self.worker.rpc
         try:
-            comm = await pool.connect(address, timeout=CONNECTING)
-            try:
-                return await send_recv(comm, op=OPERATION, fit=self.fit, orders=to_serialize(list(orders)))
-            finally:
-                pool.reuse(address, comm)
+            if address not in self.comms:
+                self.comms[address] = await self.worker.rpc.connect(address, timeout=CONNECTING)
+            message = {"op": OPERATION, "fit": self.fit, "orders": to_serialize(list(orders))}
+            return await send_recv(self.comms[address], **message)
         except (TimeoutError, OSError) as error:
             raise ConnectionError(f"worker {address} was lost ({type(error).__name__}: {error})") from None
+
+    def close(self) -> None:
+        """Give the connections back."""
+        while self.comms:
+            self.worker.rpc.reuse(*self.comms.popitem())
 
 
 # --- What the client lets workers do ----------------------------------------------------------------------------------
@@ -101,7 +107,7 @@ async def join(
 async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> tuple[list[Chunk], list[Any]]:
     """Become the leader; returns the rules that there are at the beginning."""
     member = MEMBERS[fit]
-    team = WorkerTeam(fit, dask_worker, member.shard, others)
+    member.team = team = WorkerTeam(fit, dask_worker, member.shard, others)
     member.learner = await _do(member, ClusterLearner, team, course, member.shard.threads.n_threads)
     return member.learner.take_rules(), member.learner.take_heirs()
 
@@ -128,6 +134,8 @@ async def leave(fit: str) -> None:
     if member is not None:
         member.thread.shutdown(wait=False)
         member.shard.close()
+        if member.team is not None:
+            member.team.close()
         if member.learner is not None:
             member.learner.close()
 
