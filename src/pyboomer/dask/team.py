@@ -63,6 +63,10 @@ class WorkerTeam:
 
     def ask(self, orders: Sequence[Order]) -> list[Any]:
         """Let every shard obey some orders."""
+        if not self.others:
+            own = self.shard.obey(orders)
+            self.shard.settle()
+            return [own]
         asked = asyncio.run_coroutine_threadsafe(self._ask_others(orders), self.worker.loop.asyncio_loop)
         try:
             own = self.shard.obey(orders)
@@ -82,7 +86,7 @@ class WorkerTeam:
             message = {"op": OPERATION, "fit": self.fit, "orders": to_serialize(list(orders))}
             return await send_recv(self.comms[address], **message)
         except (TimeoutError, OSError) as error:
-            raise ConnectionError(f"worker {address} was lost ({type(error).__name__}: {error})") from None
+            raise ConnectionError(f"worker {address} was lost ({type(error).__name__})") from None
 
     def close(self) -> None:
         """Give the connections back."""
@@ -176,8 +180,10 @@ class TeamEngine:
             answers = self.client.run(function, self.fit, *arguments, workers=workers)
         except OSError as error:
             self.failed = True
+            known = isinstance(error, ConnectionError)
+            lost_one = str(error) if known else f"worker {self.leader} was lost ({type(error).__name__})"
             raise RuntimeError(
-                f"training on the cluster ended: {error}. The {self.n_rules} rules learned so far are kept: set "
+                f"training on the cluster ended: {lost_one}. The {self.n_rules} rules learned so far are kept: set "
                 "warm_start=True and fit again to go on with them"
             ) from error
         except BaseException:
