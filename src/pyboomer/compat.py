@@ -98,7 +98,14 @@ def _read_option(text: str, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """A callback that ends training after some seconds."""
+    """A callback that ends training after some seconds.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.compat import TimeLimit
+    >>> clf = BoomerClassifier(callbacks=TimeLimit(seconds=60))
+    """
 
     seconds: float
 
