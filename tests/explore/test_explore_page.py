@@ -285,10 +285,8 @@ def test_decodings_without_a_recipe_are_told(
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_page_says_what_a_built_in_loss_means(name: str) -> None:
-    script = (Path(pyboomer.__file__).parent / "explore" / "page" / "assets" / "overview.js").read_text(
-        encoding="utf-8"
-    )
-    meanings = script.split("const MEANINGS = {")[1].split("};")[0]
+    script = Path(pyboomer.__file__).parent / "explore" / "page" / "assets" / "overview.js"
+    meanings = script.read_text(encoding="utf-8").split("const MEANINGS = {")[1].split("};")[0]
     assert re.search(rf'^  "?{name}"?:', meanings, flags=re.MULTILINE)
 
 
