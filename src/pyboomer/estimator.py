@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
@@ -34,7 +33,7 @@ from pyboomer.data.tables import (
     refuse_new_categories,
 )
 from pyboomer.data.targets import Targets
-from pyboomer.engine.promise import Settings
+from pyboomer.engine.promise import Settings, count_threads
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
@@ -337,7 +336,7 @@ class RuleEstimator(BaseEstimator, ABC):
     def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
         """The (N, K) scores of examples that were read before."""
         scores = np.zeros(examples.Y.shape)
-        add_scores(self.rules_ if rules is None else rules, examples.matrix, scores, effective_n_jobs(self.n_jobs))
+        add_scores(self.rules_ if rules is None else rules, examples.matrix, scores, count_threads(self.n_jobs))
         return scores
 
     def _last_scores(self, X: Any) -> Array:
@@ -361,7 +360,7 @@ class RuleEstimator(BaseEstimator, ABC):
         scores = np.zeros((matrix.shape[0], len(rules.label_names)))
         for first, last in pairwise([0, *counts]):
             part = rules if last - first == len(rules) else rules[first:last]
-            add_scores(part, matrix, scores, effective_n_jobs(self.n_jobs))
+            add_scores(part, matrix, scores, count_threads(self.n_jobs))
             yield scores
 
     def _labels(self, scores: Array, decode: Any = None) -> Any:

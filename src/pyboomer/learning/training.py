@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
@@ -21,7 +20,7 @@ from pyboomer.columns.needless import find_heirs
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
 from pyboomer.engine.choice import make_engine
-from pyboomer.engine.promise import Chunk, Engine, Settings, Task
+from pyboomer.engine.promise import Chunk, Engine, Settings, Task, count_threads
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
@@ -125,7 +124,7 @@ def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Arr
     schema, matrix = lesson.schema, lesson.matrix
     n_bins = count_bins(settings.max_bins, settings.search, matrix)
     if n_bins is not None:
-        return bin_columns(matrix, schema.nominal, n_bins, effective_n_jobs(settings.n_jobs))
+        return bin_columns(matrix, schema.nominal, n_bins, count_threads(settings.n_jobs))
     return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
 
 
