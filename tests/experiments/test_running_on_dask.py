@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -12,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import effective_n_jobs, parallel_config
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
-from pyboomer import BoomerClassifier
+from pyboomer import BoomerClassifier, estimator
 from pyboomer.cli import main, reproduction
 from pyboomer.datasets import load_dataset
 from pyboomer.engine.promise import count_threads
@@ -27,7 +28,6 @@ from pyboomer.experiments.tasks import Setting, Task
 distributed = pytest.importorskip("distributed")
 
 TASKS = [Task("digits7", "l.w.-log. multi", Setting(5, 0.3, 1.0), fold, 10, (1, 5)) for fold in range(4)]
-PAGE = Path(__file__).parents[2] / "docs" / "experiments-on-a-cluster.md"
 
 
 @pytest.fixture(scope="module")
@@ -238,17 +238,18 @@ def test_a_scheduler_that_does_not_answer_and_dask_that_is_missing_are_told(
 # --- Grid search ------------------------------------------------------------------------------------------------------
 
 
-def test_threads_are_those_of_a_worker_and_not_all_of_the_cluster(client: Any) -> None:
-    with parallel_config(backend="dask", client=client):
+def test_a_grid_search_finds_the_same_with_one_thread_for_each_fit(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_dataset("digits7")
+    X, Y = data.X[:120], data.Y[:120]
+    counts = []
+    monkeypatch.setattr(estimator, "count_threads", lambda n_jobs: counts.append(count_threads(n_jobs)) or counts[-1])
+    search = GridSearchCV(BoomerClassifier(random_state=1), {"n_rules": [3, 9]}, cv=3)
+    here = clone(search).fit(X, Y)
+    with parallel_config(backend="dask", client=client, scatter=[X, Y]):
+        assert effective_n_jobs(-1) == 2  # what there is in the cluster, and joblib would give to each
+        there = search.fit(X, Y)
         assert [count_threads(n_jobs) for n_jobs in (None, 1, 3)] == [1, 1, 3]
-    assert count_threads(3) == 3
-
-
-def test_the_code_of_the_page_runs(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(distributed, "Client", lambda *_, **__: client)
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {}
-    for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL):
-        exec(compile(code, PAGE.name, "exec"), namespace)
-    assert namespace["search"].best_score_ > 0.2
-    assert list(tmp_path.rglob("*.npz"))
+    np.testing.assert_array_equal(here.cv_results_["mean_test_score"], there.cv_results_["mean_test_score"])
+    assert set(counts) == {1}

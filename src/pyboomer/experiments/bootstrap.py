@@ -36,6 +36,13 @@ def draw_bootstraps(n: int, n_bootstraps: int, seed: int = 1) -> np.ndarray:
     """How often each of n examples is drawn in each bootstrap, shape (B, n): one stream for all of them.
 
     The first ones do not depend on how many are drawn.
+
+    Examples
+    --------
+    >>> from pyboomer.experiments import draw_bootstraps
+    >>> counts = draw_bootstraps(n=5, n_bootstraps=3)
+    >>> counts.sum(axis=1).tolist()
+    [5, 5, 5]
     """
     random = np.random.RandomState(seed)  # the generator of the published figures
     return np.stack([np.bincount(random.randint(n, size=n), minlength=n) for _ in range(n_bootstraps)])
@@ -55,6 +62,15 @@ class Correction:
         The setting chosen on all examples: the one to deliver.
     uncorrected : float
         What that setting has on the examples it was chosen by, which is too good to be true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.experiments import correct_bias, draw_bootstraps
+    >>> losses = np.random.default_rng(0).random((100, 20))
+    >>> correction = correct_bias(losses, losses, draw_bootstraps(100, 500))
+    >>> round(correction.uncorrected, 2), round(correction.estimate, 2)
+    (0.44, 0.5)
     """
 
     values: np.ndarray
@@ -82,6 +98,15 @@ def correct_bias(losses: np.ndarray, values: np.ndarray, counts: np.ndarray) -> 
         Of each example under each setting; smaller losses are better.
     counts : int array of shape (B, N)
         The bootstraps, see `draw_bootstraps`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.experiments import correct_bias, draw_bootstraps
+    >>> losses = np.random.default_rng(0).random((100, 20))  # twenty settings that are equally good
+    >>> correction = correct_bias(losses, losses, draw_bootstraps(100, 500))
+    >>> correction.uncorrected < correction.estimate
+    True
     """
     n = len(losses)
     chosen = _first_smallest(counts @ losses / n)
@@ -117,6 +142,20 @@ class TunedResult:
         The best of them.
     best_estimator_ : estimator or None
         Learned with these parameters from all examples, if asked for.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.experiments import bbc_cv
+    >>> digits = load_dataset("digits7")
+    >>> grid = {"n_rules": [10, 20, 30]}
+    >>> result = bbc_cv(BoomerClassifier(random_state=1), grid, digits.X[:300], digits.Y[:300], cv=3)
+    >>> result.best_params_
+    {'n_rules': 30}
+    >>> low, high = result.interval()
+    >>> low < result.estimate < high
+    True
     """
 
     correction: Correction

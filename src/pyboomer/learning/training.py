@@ -33,7 +33,20 @@ CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ct
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score."""
+    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier, Progress
+    >>> from pyboomer.datasets import load_dataset
+    >>> def is_enough(progress: Progress) -> bool:
+    ...     return progress.n_rules >= 20
+    ...
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(callbacks=is_enough, random_state=1).fit(digits.X, digits.Y)
+    >>> len(clf.rules_)
+    20
+    """
 
     n_rules: int
     seconds: float
