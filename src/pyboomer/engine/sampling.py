@@ -121,6 +121,43 @@ def draw_few(
     return np.int64(n_drawn)
 
 
+@kernel
+def draw_numbers(seed: int, rule: int, n: int, numbers: NDArray[np.int64]) -> None:
+    """`draw_examples` with replacement, where it is not known who has the examples: their numbers, as they come."""
+    z = _start_stream(seed, rule, 0)
+    for i in range(numbers.shape[0]):
+        z += _GOLDEN
+        numbers[i] = _below(z, n)
+
+
+@kernel
+def count_draws(
+    seed: int,
+    rule: int,
+    size: int,
+    n: int,
+    firsts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    counts: NDArray[np.float64],
+) -> None:
+    """The same, counted for the examples of some ascending blocks: where their numbers begin, where each block ends."""
+    z = _start_stream(seed, rule, 0)
+    for _ in range(size):
+        z += _GOLDEN
+        number = _below(z, n)
+        low, high = 0, firsts.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            if firsts[middle] <= number:
+                low = middle + 1
+            else:
+                high = middle
+        if low > 0:
+            place = number - firsts[low - 1] + (ends[low - 2] if low > 1 else 0)
+            if place < ends[low - 1]:
+                counts[place] += 1.0
+
+
 NOTHING = np.empty(0, dtype=np.int64)
 
 
