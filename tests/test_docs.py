@@ -73,7 +73,15 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # --- Pages ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", list_pages())
+def mark(page: str) -> Any:
+    """Pages about benchmark data, which are not part of the package, take longer, too."""
+    own = re.findall(r'load_dataset\("(\w+)"\)', (ROOT / page).read_text(encoding="utf-8"))
+    wanted = sorted(set(own) - set(datasets.list_datasets()))
+    missing = pytest.mark.skipif(bool(wanted), reason=f"there is no {', '.join(wanted)} in $PYBOOMER_DATA")
+    return pytest.param(page, marks=[pytest.mark.slow, missing] if set(own) - {"digits7"} else [])
+
+
+@pytest.mark.parametrize("page", [mark(page) for page in list_pages()])
 def test_the_code_of_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:

@@ -152,7 +152,7 @@ def plot_regression(result: dict[str, Any]) -> None:
     assert result["errors"]["absolute-error"] < result["errors"]["squared-error"] / 2
 
 
-# `make -C docs html` runs every example. `pytest -m slow` checks the claims of these: they show what others test.
+# `make -C docs html` runs every example; the claims of these, which show what others test, are for `pytest -m slow`.
 SLOW = {
     *("plot_figure_1", "plot_rules_on_pixels", "plot_distilled_model", "plot_calibration", "plot_sparse_text"),
     *("plot_early_stopping", "plot_editing_with_an_expert", "plot_page", "plot_regression"),

@@ -454,7 +454,7 @@ class ExplanationDisplay:
         name = shorten_name(explanation.label_names[self.label])
         self.ax_.set_xlabel(f"score of {name}")
         score = format_score(float(explanation.scores[self.label]))
-        self.ax_.set_title(f"Example {explanation.example}: {name} {score}", fontsize="medium")
+        self.ax_.set_title(f"Example {explanation.name}: {name} {score}", fontsize="medium")
         return self
 
 
