@@ -1,0 +1,139 @@
+"""The device is a GPU as CuPy gives it: arrays in its memory, kernels, and launches that are recorded once.
+
+CuPy is imported here and nowhere else, when a device is asked for.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyboomer.engine.cuda.sources import OPTIONS, read_program
+
+CURE = 'install CuPy for your CUDA, pip install "pyboomer[cuda]" (CUDA 13) or pip install cupy-cuda12x (CUDA 12)'
+
+
+class NoDevice(RuntimeError):
+    """There is no GPU that can be used; the message says why, and what to do."""
+
+
+class Launch(NamedTuple):
+    """A kernel, and how many threads run it."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    threads: int
+    shared: int = 0  # bytes
+
+
+class Recording:
+    """Launches that the host asks for as one, by a CUDA graph: it need not wait between them, nor the device."""
+
+    def __init__(self, device: "Device", launches: Sequence[Launch], argument: Any) -> None:
+        cupy, stream = device.cupy, device.stream
+        with stream:
+            stream.begin_capture()
+            for launch in launches:
+                device.launch(launch, argument)
+            self.graph = stream.end_capture()
+        self.stream = stream
+        del cupy
+
+    def run(self) -> None:
+        """Launch all; this does not wait for them."""
+        self.graph.launch(stream=self.stream)
+
+
+class Device:
+    """A GPU; see `find_device`."""
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        self.name = properties["name"].decode()
+        self.n_processors = int(properties["multiProcessorCount"])
+        self.most_shared = int(properties["sharedMemPerBlockOptin"])
+        self._module = cupy.RawModule(code=read_program(), options=OPTIONS)
+        self._kernels: dict[str, Any] = {}
+
+    def _get_kernel(self, name: str) -> Any:
+        if name not in self._kernels:
+            self._kernels[name] = self._module.get_function(name)
+        return self._kernels[name]
+
+    def count_free(self) -> int:
+        """Bytes of memory that are free, those that CuPy keeps for later included."""
+        pool = self.cupy.get_default_memory_pool()
+        return int(self.cupy.cuda.Device().mem_info[0]) + int(pool.free_bytes())
+
+    def put(self, array: np.ndarray) -> Any:
+        """An array of the host, copied to the device; one of the device stays as it is."""
+        with self.stream:
+            return self.cupy.ascontiguousarray(self.cupy.asarray(array))
+
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        """An array of zeros."""
+        with self.stream:
+            return self.cupy.zeros(shape, dtype=dtype)
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        """An array of anything."""
+        with self.stream:
+            return self.cupy.empty(shape, dtype=dtype)
+
+    def write(self, target: Any, source: np.ndarray) -> None:
+        """Copy numbers of the host to a part of an array of the device."""
+        with self.stream:
+            target[...] = self.cupy.asarray(source)
+
+    def read(self, array: Any) -> np.ndarray:
+        """Copy an array to the host, once all that was launched has finished."""
+        with self.stream:
+            found = self.cupy.ascontiguousarray(array).get(stream=self.stream)
+        self.stream.synchronize()
+        return np.asarray(found)
+
+    def address(self, array: Any) -> int:
+        """Where an array begins."""
+        return int(array.data.ptr)
+
+    def launch(self, launch: Launch, argument: Any) -> None:
+        """Launch a kernel; this does not wait for it."""
+        kernel = self._get_kernel(launch.kernel)
+        if launch.shared > 48 * 1024 and kernel.max_dynamic_shared_size_bytes < launch.shared:
+            kernel.max_dynamic_shared_size_bytes = launch.shared
+        with self.stream:
+            kernel(launch.grid, (launch.threads,), (argument,), shared_mem=launch.shared)
+
+    def record(self, launches: Sequence[Launch], argument: Any) -> Recording:
+        """Record launches, to be run as often as needed."""
+        for launch in launches:  # what is loaded or set for a kernel cannot be recorded
+            kernel = self._get_kernel(launch.kernel)
+            if launch.shared > 48 * 1024:
+                kernel.max_dynamic_shared_size_bytes = max(launch.shared, kernel.max_dynamic_shared_size_bytes)
+        return Recording(self, launches, argument)
+
+    def wait(self) -> None:
+        """Wait for all that was launched."""
+        self.stream.synchronize()
+
+
+@cache
+def find_device() -> Device:
+    """The GPU that CuPy considers the current one."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise NoDevice(f'device="cuda" needs CuPy, which cannot be imported ({error}): {CURE}') from None
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise NoDevice(
+            f'device="cuda" needs an NVIDIA GPU and its driver, which CuPy does not find ({error}): '
+            'check that nvidia-smi lists one, or set device="cpu"'
+        ) from None
+    if count == 0:
+        raise NoDevice('device="cuda" needs an NVIDIA GPU, and there is none: set device="cpu"')
+    return Device(cupy)
