@@ -31,14 +31,11 @@ class Recording:
     """Launches that the host asks for as one, by a CUDA graph: it need not wait between them, nor the device."""
 
     def __init__(self, device: "Device", launches: Sequence[Launch], argument: Any) -> None:
-        cupy, stream = device.cupy, device.stream
-        with stream:
-            stream.begin_capture()
-            for launch in launches:
-                device.launch(launch, argument)
-            self.graph = stream.end_capture()
-        self.stream = stream
-        del cupy
+        self.stream = device.stream
+        self.stream.begin_capture()
+        for launch in launches:
+            device.launch(launch, argument)
+        self.graph = self.stream.end_capture()
 
     def run(self) -> None:
         """Launch all; this does not wait for them."""
@@ -84,16 +81,12 @@ class Device:
             return self.cupy.empty(shape, dtype=dtype)
 
     def write(self, target: Any, source: np.ndarray) -> None:
-        """Copy numbers of the host to a part of an array of the device."""
-        with self.stream:
-            target[...] = self.cupy.asarray(source)
+        """Copy numbers of the host to an array of the device, or a contiguous part of one."""
+        target.set(np.ascontiguousarray(source), stream=self.stream)
 
     def read(self, array: Any) -> np.ndarray:
-        """Copy an array to the host, once all that was launched has finished."""
-        with self.stream:
-            found = self.cupy.ascontiguousarray(array).get(stream=self.stream)
-        self.stream.synchronize()
-        return np.asarray(found)
+        """Copy an array, or a contiguous part of one, to the host, once all that was launched has finished."""
+        return np.asarray(array.get(stream=self.stream))
 
     def address(self, array: Any) -> int:
         """Where an array begins."""

@@ -191,7 +191,7 @@ class CudaEngine:
             "rows": ((2, n), np.uint32),
             "factors": ((2, n), np.float32),
             "step_codes": ((f, n), np.uint8),
-            "draws": ((rules, self.longest, f), np.int32),
+            "draws": ((self.longest, rules, f), np.int32),
             "bins": ((f, b, self.pitch), np.int64),
             "totals": (self.pitch, np.int64),
             "parts": (n_parts, np.float64),
@@ -231,7 +231,8 @@ class CudaEngine:
         if weighted:
             assert label_weight is not None
             copied["label_weight"] = label_weight.astype(np.float32)
-        self._check_memory(sum(_count_bytes(*array) for array in arrays.values()) + sum(a.nbytes for a in copied.values()))
+        made = sum(_count_bytes(*array) for array in arrays.values())
+        self._check_memory(made + sum(array.nbytes for array in copied.values()))
         self.arrays = {name: device.put(array) for name, array in copied.items()}
         self.arrays |= {name: device.zeros(*array) for name, array in arrays.items()}
         state = np.zeros(1, dtype=list(find_fields("State")))
@@ -249,7 +250,7 @@ class CudaEngine:
             "V": n_vectors,
             "n_draws": -1 if self.draws_on_host else self.n_draws,
             "n_labels": len(self.labels.drawn),
-            "n_steps": self.longest,
+            "n_ahead": self.n_ahead,
             "longest": self.longest,
             "group": self.group,
             "first": 0,
@@ -292,9 +293,9 @@ class CudaEngine:
             n, k = self.task.Y.shape
             f = len(self.features.drawn)
             raise MemoryError(
-                f"{n} examples, {len(self.task.columns.codes)} features and {k} labels need {needed / 1e9:.1f} GB of the "
-                f"GPU's memory, of which {free / 1e9:.1f} GB are free: about N (L + F + 17 K + 40) + 8 F B (2 K + 1) "
-                f'bytes, with F = {f} features drawn and B = {self.n_bins} bins; set device="cpu"'
+                f"{n} examples, {len(self.task.columns.codes)} features and {k} labels need {needed / 1e9:.1f} GB of "
+                f"the GPU's memory, of which {free / 1e9:.1f} GB are free: about N (L + F + 17 K + 40) "
+                f'+ 8 F B (2 K + 1) bytes, with F = {f} features drawn and B = {self.n_bins} bins; set device="cpu"'
             )
 
     # --- Launches -----------------------------------------------------------------------------------------------------
@@ -361,10 +362,11 @@ class CudaEngine:
         self.values["first"] = self.n_rules
         self.device.write(self.fit, pack_struct("Fit", self.values))
         self.n_drawn = min(self.longest, AT_ONCE + 1)
-        drawn = np.empty((count, self.n_drawn, len(self.features.drawn)), dtype=np.int32)
+        drawn = np.zeros((self.n_drawn, self.n_ahead, len(self.features.drawn)), dtype=np.int32)
         for slot in range(count):
-            self._draw_features(slot, 0, drawn[slot])
-        self.device.write(self.arrays["draws"][:count, : self.n_drawn], drawn)
+            for step in range(self.n_drawn):
+                drawn[step, slot] = self._draw_features(slot, step)
+        self.device.write(self.arrays["draws"][: self.n_drawn], drawn)
         if self.draws_labels:
             labels = np.empty((count, len(self.labels.drawn)), dtype=np.int32)
             for slot in range(count):
@@ -372,12 +374,10 @@ class CudaEngine:
                 labels[slot] = self.labels.drawn
             self.device.write(self.arrays["label_draws"][:count], labels)
 
-    def _draw_features(self, slot: int, first: int, drawn: np.ndarray) -> None:
-        """Draw the features of some refinements of a rule, from number `first` on."""
-        rule = self.values["first"] + slot
-        for step in range(len(drawn)):
-            fill_with_draw(self.settings.seed, rule, first + step + 1, self.features)
-            drawn[step] = self.features.drawn
+    def _draw_features(self, slot: int, step: int) -> np.ndarray:
+        """Draw the features of a refinement of a rule."""
+        fill_with_draw(self.settings.seed, self.values["first"] + slot, step + 1, self.features)
+        return self.features.drawn
 
     def _learn_rule(self, slot: int) -> None:
         """Launch all that it takes to learn a rule (Alg. 1, lines 4 to 8)."""
@@ -405,12 +405,8 @@ class CudaEngine:
 
     def _draw_further(self, slot: int, n_steps: int) -> None:
         """See that the features of so many refinements of a rule are drawn."""
-        first = n_steps - STEPS
-        n_steps = min(n_steps, self.longest)
-        if n_steps > max(self.n_drawn, first):
-            drawn = np.empty((n_steps - first, len(self.features.drawn)), dtype=np.int32)
-            self._draw_features(slot, first, drawn)
-            self.device.write(self.arrays["draws"][slot, first:n_steps], drawn)
+        for step in range(max(n_steps - STEPS, self.n_drawn), min(n_steps, self.longest)):
+            self.device.write(self.arrays["draws"][step, slot], self._draw_features(slot, step).astype(np.int32))
 
     def _draw_sample(self, rule: int) -> None:
         """Draw a sample without replacement, which goes example by example."""
@@ -421,13 +417,11 @@ class CudaEngine:
     def _read_rules(self, count: int) -> Chunk:
         """What was learned since the last time."""
 
-        def read(name: str, *width: int) -> np.ndarray:
-            array = self.arrays[name][:count]
-            return self.device.read(array[:, : width[0]] if width else array)
+        def read(name: str) -> np.ndarray:
+            return self.device.read(self.arrays[name][:count])
 
-        sizes, counts, facts = read("out_size"), read("out_count"), read("out_facts")
-        bodies = read("out_body", int(sizes.max(initial=0)))
-        labels, scores = read("out_labels", int(counts.max(initial=0))), read("out_scores", int(counts.max(initial=0)))
+        sizes, counts, facts, bodies = read("out_size"), read("out_count"), read("out_facts"), read("out_body")
+        labels, scores = read("out_labels"), read("out_scores")
         kept = np.arange(labels.shape[1]) < counts[:, None]
         if self.settings.l1 > 0:  # labels that L1 regularisation leaves out; if none is left: the last one
             nonzero = kept & (scores != 0)

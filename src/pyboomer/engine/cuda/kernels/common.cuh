@@ -49,7 +49,7 @@ struct Fit {
   u32* rows;                 // (2, N) the sampled examples that the rule covers, before and after a condition
   float* factors;            // (2, N) what each counts
   u8* step_codes;            // (F, N) their bins, of the features drawn for the step
-  const int* draws;          // (rules, steps, F) features drawn
+  const int* draws;          // (steps, rules, F) features drawn
   const int* label_draws;    // (rules, n_drawn_labels) labels drawn, or null
   i64* bins;                 // (F, B, pitch) sums over bins; zeros before and after a step
   i64* totals;               // (pitch,) sums over all that is covered; zeros before and after a step
@@ -87,7 +87,7 @@ struct Fit {
   i64 V;                     // known label vectors
   i64 n_draws;               // examples drawn with replacement; 0: no sampling, -1: the counts are there
   i64 n_labels;              // labels drawn
-  i64 n_steps;               // steps that there are draws for
+  i64 n_ahead;               // rules that there are draws for
   i64 longest;               // conditions
   i64 group;                 // features whose bins are summed by one block
   i64 first;                 // the number of the first rule of the chunk

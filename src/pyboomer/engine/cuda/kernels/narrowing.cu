@@ -1,7 +1,7 @@
 // Who is covered: the sample of a rule, what a condition leaves of it, and all examples that the finished rule covers.
 
 __device__ const int* find_draw(const Fit& f, const State& s, int step) {
-  return f.draws + ((s.rule - f.first) * f.n_steps + step) * f.F;
+  return f.draws + (step * f.n_ahead + s.rule - f.first) * f.F;
 }
 
 // The bins of an example, of the features that the next step draws.
