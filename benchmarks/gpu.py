@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from pyboomer.columns.binned import BinnedColumns, bin_columns
+from pyboomer.compiling.device import Device, Launch, find_device
 from pyboomer.engine.cpu.engines import BinnedEngine
-from pyboomer.engine.cuda.device import Device, Launch, find_device
 from pyboomer.engine.cuda.engine import CudaEngine
+from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.promise import Settings, Task
 from pyboomer.losses import find_loss
 
@@ -54,7 +55,7 @@ class TimedDevice(Device):
     """A device that measures each kernel; launches are not recorded, which takes longer."""
 
     def __init__(self, cupy: Any) -> None:
-        super().__init__(cupy)
+        super().__init__(cupy, read_program())
         self.events: list[tuple[str, Any, Any]] = []
 
     def record(self, launches: Sequence[Launch], argument: Any) -> Any:
@@ -169,7 +170,7 @@ def main() -> None:
                 file.write(json.dumps(row) + "\n")
 
     begin = time.perf_counter()
-    device = find_device()
+    device = find_device(read_program())
     store({"device": device.name, "seconds to the device": time.perf_counter() - begin})
     if "delicious" in args.parts:
         time_rules("delicious", *load_delicious(), args.rules, store)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.categories import count_below
+from pyboomer.columns.device import DeviceMatrix, find_device_gaps
 from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns
 from pyboomer.compiling.kernel import inner, kernel
@@ -35,7 +36,9 @@ def round_thresholds(rules: RuleEnsemble, columns: Any, X: Matrix) -> RuleEnsemb
     numeric = np.flatnonzero(rules.condition_operators <= ABOVE)
     thresholds, features = rules.condition_values[numeric], rules.condition_features[numeric]
     gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
-    if isinstance(columns, BinnedColumns):
+    if isinstance(X, DeviceMatrix):
+        gaps = Gaps(*find_device_gaps(X, features, thresholds))
+    elif isinstance(columns, BinnedColumns):
         lowest, highest = np.full((2, X.shape[1], MISSING + 1), np.nan)
         _find_ends(X, columns.codes, np.unique(features), lowest, highest)
         _narrow_by_bins(lowest, highest, features, thresholds, gaps)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.engine.cuda.device import Launch
-from pyboomer.engine.cuda.sources import read_program
+from pyboomer.compiling.device import Launch
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 
@@ -27,12 +26,12 @@ class Recorded:
 
 
 class EmulatedDevice:
-    """What `pyboomer.engine.cuda.device.Device` promises, without a GPU."""
+    """What `pyboomer.compiling.device.Device` promises, without a GPU."""
 
     name, n_processors, most_shared = "emulated", 1, 2**17
 
-    def __init__(self) -> None:
-        self.library = ctypes.CDLL(str(build()))
+    def __init__(self, program: str) -> None:
+        self.library = ctypes.CDLL(str(build(program)))
         self.free = 2**40
 
     def count_free(self) -> int:
@@ -65,10 +64,10 @@ class EmulatedDevice:
         pass
 
 
-def build() -> Path:
+def build(program: str) -> Path:
     """The library of the kernels, compiled once for each version of them."""
     header = Path(__file__).with_name("emulation.hpp")
-    text = f'#include "{header}"\n{read_program()}'
+    text = f'#include "{header}"\n{program}'
     stamp = hashlib.sha256((text + header.read_text()).encode()).hexdigest()[:16]
     library = Path(tempfile.gettempdir()) / f"pyboomer-emulation-{os.getuid()}-{stamp}.so"
     if not library.exists():

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from pyboomer.columns.binned import MISSING
+from pyboomer.columns.device import copy_to_host
+from pyboomer.compiling.device import Device, Launch, find_device, find_fields, pack_fit
 from pyboomer.engine.cpu.default_rule import find_default_head, merge_equal
 from pyboomer.engine.cpu.ledger import Ledger, choose_layout
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.cuda.device import Device, Launch, find_device
-from pyboomer.engine.cuda.sources import find_fields, pack_struct
+from pyboomer.engine.cuda import needless
+from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.plan import is_single
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.sampling import (
@@ -69,7 +71,7 @@ class CudaEngine:
         n_rules: int = 0,
         device: Device | None = None,
     ) -> None:
-        self.device = find_device() if device is None else device
+        self.device = find_device(read_program()) if device is None else device
         self.task, self.settings, self.n_rules = task, settings, n_rules
         self.chunks: list[Chunk] = []
         scores = np.zeros(task.Y.shape)
@@ -108,7 +110,7 @@ class CudaEngine:
         self.draws_on_host = self.n_draws > 0 and len(task.strata.ends) > 0
         limit = n if settings.max_conditions is None else int(settings.max_conditions)
         self.longest = max(1, min(limit, n, LONGEST))
-        self.n_bins = int(codes.max(initial=0)) + 1
+        self.n_bins = int(codes.max()) + 1
         single = is_single(settings.head, k)
         self.outer = isinstance(choose_layout(settings.loss, k, single), Outer)
         self.head = SINGLE if single else MULTI
@@ -214,6 +216,7 @@ class CudaEngine:
             "out_facts": ((rules, 2), np.float64),
             "scratch": (self.row_blocks * (THREADS // 32) * (2 * n_vectors + k) if joint else 0, np.float64),
             "losses": (self.row_blocks, np.float64),
+            **needless.list_arrays(rules),
         }
         if self.draws_labels:
             arrays["label_draws"] = ((rules, len(self.labels.drawn)), np.int32)
@@ -235,11 +238,11 @@ class CudaEngine:
         self._check_memory(made + sum(array.nbytes for array in copied.values()))
         self.arrays = {name: device.put(array) for name, array in copied.items()}
         self.arrays |= {name: device.zeros(*array) for name, array in arrays.items()}
-        state = np.zeros(1, dtype=list(find_fields("State")))
+        state = np.zeros(1, dtype=list(find_fields(read_program(), "State")))
         state["rule"] = self.n_rules - 1
         self.arrays["state"] = device.put(state.view(np.int32))
-        self.places = {name: i for i, (name, kind) in enumerate(find_fields("State")) if kind == "i4"}
-        values = {name: 0 for name, _ in find_fields("Fit")}
+        self.places = {name: i for i, (name, kind) in enumerate(find_fields(read_program(), "State")) if kind == "i4"}
+        values = {name: 0 for name, _ in find_fields(read_program(), "Fit")}
         values |= {name: device.address(array) for name, array in self.arrays.items() if array.size}
         values |= {
             "N": n,
@@ -270,7 +273,7 @@ class CudaEngine:
             "limit": self.limit if joint else 0.0,
         }
         self.values = values
-        self.fit = device.put(pack_struct("Fit", values))
+        self.fit = device.put(pack_fit(read_program(), values))
         self.recordings: dict[str, Any] = {}
 
     def _list_known(self, signs: np.ndarray) -> dict[str, np.ndarray]:
@@ -360,7 +363,7 @@ class CudaEngine:
     def _begin_chunk(self, count: int) -> None:
         self.device.wait()  # what is drawn for rules before is no longer needed
         self.values["first"] = self.n_rules
-        self.device.write(self.fit, pack_struct("Fit", self.values))
+        self.device.write(self.fit, pack_fit(read_program(), self.values))
         self.n_drawn = min(self.longest, AT_ONCE + 1)
         drawn = np.zeros((self.n_drawn, self.n_ahead, len(self.features.drawn)), dtype=np.int32)
         for slot in range(count):
@@ -427,14 +430,17 @@ class CudaEngine:
             nonzero = kept & (scores != 0)
             nonzero[np.arange(count), counts - 1] |= ~nonzero.any(axis=1)
             kept = nonzero
+        conditions = bodies[np.arange(bodies.shape[1]) < sizes[:, None]]
+        heirs = needless.find_heirs_of(self.device, self.arrays, self.fit, self.task.columns, sizes, conditions)
         return Chunk(
             n_conditions=sizes.astype(np.int64),
-            conditions=bodies[np.arange(bodies.shape[1]) < sizes[:, None]],
+            conditions=conditions,
             n_scores=kept.sum(axis=1),
             labels=labels[kept],
             scores=scores[kept],
             coverage=facts[:, 1].copy(),
             gain=facts[:, 0].copy(),
+            heirs=heirs,
         )
 
     # --- What training asks for ---------------------------------------------------------------------------------------
@@ -465,12 +471,13 @@ def _make_default_chunk(head: np.ndarray, gain: float, weight: float) -> Chunk:
         scores=np.array(head),
         coverage=np.array([weight]),
         gain=np.array([gain]),
+        heirs=np.empty(0, dtype=np.int64),
     )
 
 
 def _find_usual(codes: np.ndarray) -> np.ndarray:
     """The bin of each feature that more than half of the examples are in, as far as some of them tell; or -1."""
-    some = codes[:, :: max(1, codes.shape[1] // 4096)]
+    some = copy_to_host(codes[:, :: max(1, codes.shape[1] // 4096)])
     usual = np.full(len(codes), -1, dtype=np.int32)
     for f, own in enumerate(some):
         times = np.bincount(own, minlength=MISSING + 1)

@@ -93,16 +93,17 @@ KERNEL sum_covered(const Fit* fit) {
   if (!is_last_block(&s, (int)gridDim.x * ((n_columns + 31) / 32))) return;
   double *g = get_vector(f, G), *d = get_vector(f, D), *x = get_vector(f, X), *r = get_vector(f, R);
   double coverage = (double)f.sums[2 * m] / (f.w_scale * f.head_scale);
+  bool choosing = s.choosing;  // of all threads, before one of them changes it
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
     int label = f.labels[k];
     g[k] = (double)f.sums[k] / ((double)f.g_scale[label] * f.head_scale);
     d[k] = (double)f.sums[m + k] / ((double)f.h_scale[label] * f.head_scale);
-    if (s.choosing) f.gains[k] = rate_alone(f, g[k], d[k], coverage);
+    if (choosing) f.gains[k] = rate_alone(f, g[k], d[k], coverage);
   }
   __syncthreads();
   for (int c = threadIdx.x; c < n_columns; c += blockDim.x) f.sums[c] = 0;
   if (threadIdx.x == 0) s.coverage = coverage;
-  if (s.choosing) {  // nothing was learned from the sample: the labels that suit all examples best
+  if (choosing) {  // nothing was learned from the sample: the labels that suit all examples best
     int* chosen = (int*)get_vector(f, DIRECTION);
     __shared__ int n_chosen;
     if (threadIdx.x == 0) {

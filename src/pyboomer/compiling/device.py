@@ -3,15 +3,47 @@
 CuPy is imported here and nowhere else, when a device is asked for.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyboomer.engine.cuda.sources import OPTIONS, read_program
-
+OPTIONS = ("--std=c++17",)
 CURE = 'install CuPy for your CUDA, pip install "pyboomer[cuda]" (CUDA 13) or pip install cupy-cuda12x (CUDA 12)'
+
+
+def read_files(package: str, *names: str) -> str:
+    """Files of the folder `kernels` of a package, one behind another."""
+    folder = files(package) / "kernels"
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def list_kernels(program: str) -> tuple[str, ...]:
+    """The names of all kernels of a program."""
+    return tuple(re.findall(r"^KERNEL (\w+)\(", program, flags=re.MULTILINE))
+
+
+@cache
+def find_fields(program: str, struct: str) -> tuple[tuple[str, str], ...]:
+    """The fields of a struct, in their order: name and kind, "f8" for a double, "i4" for an int, else "i8"."""
+    found = re.search(rf"^struct {struct} {{\n(.*?)^}};", program, flags=re.MULTILINE | re.DOTALL)
+    assert found is not None
+    fields = []
+    for kind, name in re.findall(r"^\s*(\S.*?)(\w+);", found[1], flags=re.MULTILINE):
+        fields.append((name, "f8" if kind.strip() == "double" else "i4" if kind.strip() == "int" else "i8"))
+    return tuple(fields)
+
+
+def pack_fit(program: str, values: dict[str, Any]) -> np.ndarray:
+    """The struct `Fit` that all kernels of a program take, as bytes; every field needs a value."""
+    packed = np.zeros(1, dtype=list(find_fields(program, "Fit")))
+    assert set(values) == set(packed.dtype.names or ()), set(values) ^ set(packed.dtype.names or ())
+    for name, value in values.items():
+        packed[name] = value
+    return packed.view(np.uint8)
 
 
 class NoDevice(RuntimeError):
@@ -45,14 +77,14 @@ class Recording:
 class Device:
     """A GPU; see `find_device`."""
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: Any, program: str) -> None:
         self.cupy = cupy
         self.stream = cupy.cuda.Stream(non_blocking=True)
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.name = properties["name"].decode()
         self.n_processors = int(properties["multiProcessorCount"])
         self.most_shared = int(properties["sharedMemPerBlockOptin"])
-        self._module = cupy.RawModule(code=read_program(), options=OPTIONS)
+        self._module = cupy.RawModule(code=program, options=OPTIONS)
         self._kernels: dict[str, Any] = {}
 
     def _get_kernel(self, name: str) -> Any:
@@ -114,8 +146,13 @@ class Device:
 
 
 @cache
-def find_device() -> Device:
-    """The GPU that CuPy considers the current one."""
+def find_device(program: str) -> Device:
+    """The GPU that CuPy considers the current one, for the kernels of a program; CuPy keeps them on disk."""
+    return Device(import_cupy(), program)
+
+
+def import_cupy() -> Any:
+    """CuPy, if there is a GPU that it can use."""
     try:
         import cupy
     except ImportError as error:
@@ -129,4 +166,13 @@ def find_device() -> Device:
         ) from None
     if count == 0:
         raise NoDevice('device="cuda" needs an NVIDIA GPU, and there is none: set device="cpu"')
-    return Device(cupy)
+    return cupy
+
+
+def is_there_a_device() -> bool:
+    """Whether there is a GPU that can be used."""
+    try:
+        import_cupy()
+    except NoDevice:
+        return False
+    return True
