@@ -123,6 +123,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
         callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     ) -> None:
@@ -155,6 +156,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
         self.callbacks = callbacks
 

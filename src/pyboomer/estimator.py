@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import pyboomer
 from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.device import copy_to_host
 from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.data.labels import Labels
 from pyboomer.data.tables import (
@@ -80,6 +81,7 @@ class RuleEstimator(BaseEstimator, ABC):
     warm_start: bool
     random_state: Any
     n_jobs: int | None
+    device: str
     verbose: int
     callbacks: Any
 
@@ -156,6 +158,7 @@ class RuleEstimator(BaseEstimator, ABC):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         refuse_lazy("y", y)
+        y = copy_to_host(y)
         if past is None:
             table = read_training_table(self, X, self.categorical_features, feature_names)
         else:
@@ -163,7 +166,7 @@ class RuleEstimator(BaseEstimator, ABC):
             table = Table(self._read_table(X), past.schema)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
-        examples = read_examples(table.matrix, labels, sample_weight)
+        examples = read_examples(table.matrix, labels, copy_to_host(sample_weight))
         examples = self._weigh(examples, labels.form)
         warn_of_unknown(examples, labels.form.names)
         seed = self._draw_seed(past)
@@ -310,7 +313,7 @@ class RuleEstimator(BaseEstimator, ABC):
             try:
                 refuse_lazy("y", y)
                 matrix = read_table(self, X, table.schema)
-                return examples, read_examples(matrix, self._read_labels(y, form), None)
+                return examples, read_examples(matrix, self._read_labels(copy_to_host(y), form), None)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"eval_set: {error}") from None
         if not self.early_stopping:
@@ -361,7 +364,8 @@ class RuleEstimator(BaseEstimator, ABC):
     def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
         """The (N, K) scores of examples that were read before."""
         scores = np.zeros(examples.Y.shape)
-        add_scores(self.rules_ if rules is None else rules, examples.matrix, scores, count_threads(self.n_jobs))
+        rules = self.rules_ if rules is None else rules
+        add_scores(rules, examples.matrix, scores, count_threads(self.n_jobs), self.device)
         return scores
 
     def _last_scores(self, X: Any) -> Array:
@@ -385,7 +389,7 @@ class RuleEstimator(BaseEstimator, ABC):
         scores = np.zeros((matrix.shape[0], len(rules.label_names)))
         for first, last in pairwise([0, *counts]):
             part = rules if last - first == len(rules) else rules[first:last]
-            add_scores(part, matrix, scores, count_threads(self.n_jobs))
+            add_scores(part, matrix, scores, count_threads(self.n_jobs), self.device)
             yield scores
 
     def _labels(self, scores: Array, decode: Any = None) -> Any:

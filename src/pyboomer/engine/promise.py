@@ -42,6 +42,7 @@ class Settings:
     search: str = "bound"
     max_bins: str | int | None = None
     n_jobs: int | None = None
+    device: str = "cpu"
     default_rule: str = "minimum"
     default_l2: float = 1.0  # of the default rule
     seed: int = 0
@@ -83,6 +84,8 @@ class Chunk(NamedTuple):
     scores: Array
     coverage: Array
     gain: Array
+    # the conditions that make others needless, by their places here, see `columns.needless`; None: nobody has looked
+    heirs: NDArray[np.int64] | None = None
 
 
 class Engine(Protocol):

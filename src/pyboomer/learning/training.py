@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import bin_columns, count_bins
+from pyboomer.columns.device import DeviceMatrix, bin_device_matrix
 from pyboomer.columns.gaps import round_thresholds
 from pyboomer.columns.needless import find_heirs
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
-from pyboomer.engine.choice import make_engine
+from pyboomer.engine.choice import choose_device, make_engine
 from pyboomer.engine.promise import Chunk, Engine, Settings, Task, count_threads
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
@@ -98,6 +99,7 @@ def train(
 ) -> Trained:
     """Learn as many rules as the settings say; `past` are those there are already."""
     matrix, scale = lesson.matrix, lesson.scale
+    settings = choose_device(settings, lesson.Y.shape, sp.issparse(matrix), isinstance(matrix, DeviceMatrix))
     columns, edges = _prepare_columns(lesson, settings)
 
     def replay(scores: Array) -> None:
@@ -159,6 +161,9 @@ def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Arr
     """The columns, and the values that separate their bins if they have any."""
     schema, matrix = lesson.schema, lesson.matrix
     n_bins = count_bins(settings.max_bins, settings.search, matrix)
+    if isinstance(matrix, DeviceMatrix):
+        assert n_bins is not None
+        return bin_device_matrix(matrix, n_bins)
     if n_bins is not None:
         return bin_columns(matrix, schema.nominal, n_bins, count_threads(settings.n_jobs))
     return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
@@ -198,6 +203,10 @@ def collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, .
 
 def _find_heirs(chunks: Sequence[Chunk], columns: Any, matrix: Matrix) -> NDArray[np.int64]:
     """Which conditions are needless: all that was learned from is covered as before without them."""
+    known = [chunk.heirs for chunk in chunks if chunk.heirs is not None]
+    if len(known) == len(chunks):
+        starts = np.cumsum([0, *(len(heirs) for heirs in known[:-1])])
+        return np.concatenate([heirs + start for heirs, start in zip(known, starts, strict=True)])
     conditions = np.concatenate([chunk.conditions for chunk in chunks])
     offsets = np.append(0, np.cumsum(np.concatenate([chunk.n_conditions for chunk in chunks])))
     return find_heirs(columns, matrix.shape[0], conditions, offsets)
