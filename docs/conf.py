@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 import pyboomer
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # pictures.py and order.py, which are used when the site is built
 
 project = "pyboomer"
 author = "the pyboomer developers"
@@ -46,6 +47,9 @@ numpydoc_show_class_members = False  # all methods are on the page of their clas
 numpydoc_xref_param_type = False
 templates_path = ["_templates"]
 add_module_names = False
+toc_object_entries_show_parents = "hide"
+highlight_language = "none"  # what has no language is output
+smartquotes = False  # quotes are those of Python
 
 # --- Gallery ----------------------------------------------------------------------------------------------------------
 
@@ -53,7 +57,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "order.ByStory",
     "abort_on_example_error": True,
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("pyboomer",),
@@ -83,9 +87,10 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "pyboomer"},
     "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "show_toc_level": 2,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
@@ -111,7 +116,6 @@ def skip_routing(_app: Sphinx, _what: str, name: str, *_: Any) -> bool | None:
 
 def setup(app: Sphinx) -> None:
     """Register what is made when the site is built."""
-    sys.path.insert(0, str(HERE))
     import pictures
 
     app.add_html_math_renderer(
