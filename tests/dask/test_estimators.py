@@ -19,9 +19,11 @@ pytest.importorskip("distributed")
 import dask
 import dask.array as da
 import dask.dataframe as dd
+from click.testing import CliRunner
 from distributed import Client, LocalCluster
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
+from pyboomer.cli import boomer
 from pyboomer.dask import DaskBoomerClassifier, DaskBoomerRegressor
 from pyboomer.dask import fitting as fitting_module
 from pyboomer.dask.team import TeamEngine
@@ -169,6 +171,31 @@ def test_two_fits_at_once_stop_early_like_one(client: Client) -> None:
     assert models[0].rules_.to_dict() == models[1].rules_.to_dict()
     assert models[0].validation_curve_ == models[1].validation_curve_
     assert_same(models[0], local, X)
+
+
+def test_the_command_line_learns_and_predicts_on_a_cluster(client: Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(song=np.arange(N))
+    for k in range(3):
+        frame[f"mood_{k}"] = Y[:, k]
+    for i in range(3):
+        frame[i * 400 : (i + 1) * 400].to_parquet(tmp_path / f"part-{i}.parquet")
+    model, pattern = str(tmp_path / "model.json"), str(tmp_path / "part-*.parquet")
+    options = ["--loss", "label-wise-logistic", "--n-rules", "12", "--max-bins", "255", "--random-state", "1"]
+    on_cluster = ["--dask", client.scheduler.address]
+    run = CliRunner().invoke(boomer, ["train", pattern, "--labels", "mood_*,song", "-o", model, *on_cluster])
+    assert run.exit_code != 0
+    assert "Y must hold only 0 and 1" in str(run.output) + str(run.exception)
+    run = CliRunner().invoke(boomer, ["train", pattern, "--labels", "mood_*", "-o", model, *options, *on_cluster])
+    assert run.exit_code == 0, run.output
+    local = BoomerClassifier(**OPTIONS).fit(frame[[*"abcdef", "song"]], Y)
+    learned = load_model(model)
+    assert str(learned.rules_).replace("mood_", "y") == str(local.rules_)
+    output = str(tmp_path / "predictions.parquet")
+    run = CliRunner().invoke(boomer, ["predict", model, pattern, "--id", "song", "-o", output, *on_cluster])
+    assert run.exit_code == 0, run.output
+    predicted = pd.read_parquet(output).sort_values("song")
+    assert list(predicted.columns) == ["song", "mood_0", "mood_1", "mood_2"]
+    np.testing.assert_array_equal(predicted.iloc[:, 1:], local.predict(frame[[*"abcdef", "song"]]))
 
 
 def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> None:  # noqa: ARG001

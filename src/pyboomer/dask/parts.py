@@ -44,7 +44,8 @@ def divide_parts(X: Any, y: Any, weight: Any = None, name: str = "") -> list[Par
 
 def _list_blocks(data: Any, rows: tuple[float, ...] | None) -> list[Delayed]:
     if not isinstance(data, da.Array):
-        return list(data.to_delayed())
+        # only what is needed is read, but parts stay as they are: to optimise further may join small ones
+        return list(data.simplify().to_delayed(optimize_graph=False))
     if rows is not None and data.chunks[0] != rows and not np.isnan([*rows, *data.chunks[0]]).any():
         if sum(rows) != sum(data.chunks[0]):
             raise ValueError(f"X has {sum(rows)} examples, but another array has {sum(data.chunks[0])}")

@@ -1,12 +1,15 @@
 """Lazy predictions: those of a local estimator, block by block, when they are computed."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) -> Any:
@@ -23,8 +26,21 @@ def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) 
             _call, shared, method, options, meta, chunks=chunks, drop_axis=[1] if flat else [], meta=meta
         )
     example = X._meta_nonempty.head(1)
-    meta = _frame(model, method, call(example, **options), example.index)[:0]
+    meta = predict_frame(model, method, example, options).iloc[:0]
     return X.map_partitions(_call_on_frame, shared, method, options, meta, meta=meta)
+
+
+def predict_frame(model: Any, method: str, X: Any, options: Mapping[str, Any] = NO_OPTIONS) -> Any:
+    """A DataFrame or a Series, with the index of X, of what a method gives."""
+    import pandas as pd
+
+    result = getattr(model, method)(X, **options)
+    if result.ndim == 1:
+        return pd.Series(result, index=X.index)
+    result = result.toarray() if hasattr(result, "toarray") else result
+    of_classes = method == "predict_proba" and model._form.classes is not None
+    names = list(model.classes_) if of_classes else list(model.label_names_)
+    return pd.DataFrame(result, index=X.index, columns=names)
 
 
 def _call(block: Any, model: Any, method: str, options: Mapping[str, Any], empty: Any) -> Any:
@@ -32,17 +48,4 @@ def _call(block: Any, model: Any, method: str, options: Mapping[str, Any], empty
 
 
 def _call_on_frame(block: Any, model: Any, method: str, options: Mapping[str, Any], empty: Any) -> Any:
-    if len(block) == 0:
-        return empty.set_axis(block.index, axis=0)
-    return _frame(model, method, getattr(model, method)(block, **options), block.index)
-
-
-def _frame(model: Any, method: str, result: Any, index: Any) -> Any:
-    import pandas as pd
-
-    if result.ndim == 1:
-        return pd.Series(result, index=index)
-    result = result.toarray() if hasattr(result, "toarray") else result
-    of_classes = method == "predict_proba" and model._form.classes is not None
-    names = list(model.classes_) if of_classes else list(model.label_names_)
-    return pd.DataFrame(result, index=index, columns=names)
+    return predict_frame(model, method, block, options) if len(block) else empty.set_axis(block.index, axis=0)

@@ -47,7 +47,9 @@ async def _answer(fit: str, orders: Sequence[Order]) -> Any:
     member = MEMBERS.get(fit)
     if member is None:
         raise RuntimeError("this worker is no longer part of the fit")
-    return to_serialize(await _do(member, member.shard.obey, orders))
+    answer = await _do(member, member.shard.obey, orders)
+    member.thread.submit(member.shard.settle)
+    return to_serialize(answer)
 
 
 class WorkerTeam:
@@ -61,6 +63,7 @@ class WorkerTeam:
         asked = asyncio.run_coroutine_threadsafe(self._ask_others(orders), self.worker.loop.asyncio_loop)
         try:
             own = self.shard.obey(orders)
+            self.shard.settle()
         except BaseException:
             asked.cancel()
             raise

@@ -17,7 +17,7 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.columns.entries import keep
 from pyboomer.compiling.kernel import kernel
-from pyboomer.compiling.simd import make_zeros, pad
+from pyboomer.compiling.simd import LANES, load, make_zeros, pad, product, splat, where_above
 from pyboomer.engine.cluster.fixed import (
     BLOCK,
     Scales,
@@ -33,7 +33,7 @@ from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.sampled import CHUNK, Odds, find_odds, mark, multiply_odds
 from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.promise import Task
-from pyboomer.engine.sampling import count_draws, draw_numbers
+from pyboomer.engine.sampling import Places, draw_here, find_places
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns
 from pyboomer.losses import Loss
 from pyboomer.losses.truth import Truth, pad_signs
@@ -76,6 +76,27 @@ class Handed(NamedTuple):
 
 
 @kernel
+def take_codes(codes: NDArray[np.uint8], features: NDArray[np.int64], rows: Rows, taken: NDArray[np.uint8]) -> None:
+    """The bin numbers of some examples and features, each feature in a row."""
+    for i in range(features.shape[0]):
+        source, target = codes[features[i]], taken[i]
+        for r in range(rows.shape[0]):
+            target[r] = source[rows[r]]
+
+
+@kernel(error_model="numpy")
+def write_losses(odds: Odds, weight: Array, losses: Array) -> None:
+    """The loss of each example, as `cpu.sampled.sum_loss` adds it up, times its weight."""
+    width, zero, one = odds.shape[1], splat(0.0), splat(1.0)
+    for n in range(odds.shape[0]):
+        value = 0.0
+        for k in range(0, width, LANES):
+            signed = load(odds, n * width + k)
+            value += np.log(product(1.0 + where_above(signed, zero, one / signed, zero - signed)))
+        losses[n] = weight[n] * value
+
+
+@kernel
 def cover_rows(
     codes: NDArray[np.uint8],
     body: Array,
@@ -114,20 +135,24 @@ def cover_rows(
 class Shard:
     """See the module's docstring; methods without an underscore are what the leader asks for."""
 
+    ahead = ""  # what can be answered before scores are changed
+
     def __init__(self, blocks: Sequence[Block], duty: Duty, n_threads: int = 1, others: "Shard | None" = None) -> None:
         blocks = sorted(blocks, key=lambda block: block.first)
         self.duty, self.threads, self.others = duty, Threads(n_threads), others
         sizes = [block.codes.shape[1] for block in blocks]
-        self.firsts = np.array([block.first for block in blocks], dtype=np.int64)
-        self.ends = np.cumsum(sizes)
-        self.n = n = int(self.ends[-1])
+        ends = np.cumsum(sizes)
+        self.places = Places(np.array([block.first for block in blocks], dtype=np.int64), ends)
+        self.n = n = int(ends[-1])
         codes = np.empty((len(duty.nominal), n), dtype=np.uint8)
-        for block, end, size in zip(blocks, self.ends, sizes, strict=True):
+        for block, end, size in zip(blocks, ends, sizes, strict=True):
             codes[:, end - size : end] = block.codes
         self.columns = BinnedColumns(codes, duty.nominal)
         self.weight = np.concatenate([np.ones(b.codes.shape[1]) if b.weight is None else b.weight for b in blocks])
         self.everyone = np.arange(n, dtype=np.uint32)
         self.covered: list[Rows] = []
+        self.body = np.empty((0, 4))
+        self.pending: tuple[NDArray[np.int64], Array] | None = None
         self._keep_scores(blocks)
 
     # --- Scores and statistics ----------------------------------------------------------------------------------------
@@ -175,52 +200,50 @@ class Shard:
 
     def _number(self, rows: Rows) -> Whole:
         """The numbers of some examples."""
-        block = np.searchsorted(self.ends, rows, side="right")
-        return rows + (self.firsts - np.append(0, self.ends[:-1]))[block]
-
-    def _find(self, numbers: Whole) -> tuple[NDArray[np.bool_], Rows]:
-        """Which examples of these numbers are here, and where."""
-        block = np.searchsorted(self.firsts, numbers, side="right") - 1
-        begins = np.append(0, self.ends[:-1])
-        rows = numbers - self.firsts[block] + begins[block]
-        here = (block >= 0) & (rows < self.ends[block])
-        return here, rows[here].astype(np.uint32)
+        firsts, ends = self.places
+        block = np.searchsorted(ends, rows, side="right")
+        return rows + (firsts - np.append(0, ends[:-1]))[block]
 
     def tell_largest(self) -> float:
         """The size of the largest statistic there has been."""
         return self.largest
 
+    def _draw(self, rule: int) -> tuple[Rows, Array]:
+        """The examples of a sample that are here, in ascending order, and what they weigh in it (Alg. 1, line 5)."""
+        duty = self.duty
+        if duty.size == 0:
+            return self.everyone.copy(), self.weight
+        drawn = np.empty(duty.size, dtype=np.uint32)
+        drawn = np.sort(drawn[: draw_here(duty.seed, rule, duty.size, duty.n, self.places, drawn)])
+        starts = np.flatnonzero(np.append(True, drawn[1:] != drawn[:-1])[: len(drawn)])
+        rows = drawn[starts]
+        return rows, np.diff(np.append(starts, len(drawn))) * self.weight[rows]
+
     def sample(self, rule: int, features: NDArray[np.int64]) -> tuple[Handed, float]:
         """Draw a small sample and hand it over, with the size of the largest statistic there has been."""
-        duty = self.duty
-        rows, weights = self.everyone, self.weight
-        if duty.size > 0:
-            drawn = np.empty(duty.size, dtype=np.int64)
-            draw_numbers(duty.seed, rule, duty.n, drawn)
-            numbers, counts = np.unique(drawn, return_counts=True)
-            here, rows = self._find(numbers)
-            weights = counts[here] * self.weight[rows]
+        rows, weights = self._draw(rule)
         return self._hand_over(rows, weights, features), self.largest
 
     def _hand_over(self, rows: Rows, weights: Array, features: NDArray[np.int64]) -> Handed:
-        codes = self.columns.codes[features[:, None], rows]
-        return Handed(self._number(rows), weights, self._take_terms(rows), codes)
+        return Handed(self._number(rows), weights, self._take_terms(rows), self._take_codes(rows, features))
+
+    def _take_codes(self, rows: Rows, features: NDArray[np.int64]) -> NDArray[np.uint8]:
+        codes = np.empty((len(features), len(rows)), dtype=np.uint8)
+        take_codes(self.columns.codes, features, rows, codes)
+        return codes
 
     def look_up(self, numbers: Whole, features: NDArray[np.int64]) -> tuple[Whole, NDArray[np.uint8]]:
         """The bin numbers of those examples that are here: where they are among the numbers, and their codes."""
-        here, rows = self._find(numbers)
-        return np.flatnonzero(here), self.columns.codes[features[:, None], rows]
+        found = np.empty(len(numbers), dtype=np.int64)
+        find_places(self.places, numbers, found)
+        here = np.flatnonzero(found >= 0)
+        return here, self._take_codes(found[here].astype(np.uint32), features)
 
     def draw(self, rule: int) -> tuple[int, float]:
         """Draw a large sample: how many examples of it are here, and the size of the largest statistic so far."""
-        duty = self.duty
-        self.weights = self.weight.copy()
-        self.rows = self.everyone.copy()
-        if duty.size > 0:
-            counts = np.zeros(self.n)
-            count_draws(duty.seed, rule, duty.size, duty.n, self.firsts, self.ends, counts)
-            self.weights *= counts
-            self.rows = np.flatnonzero(counts).astype(np.uint32)
+        self.rows, weights = self._draw(rule)
+        self.weights = np.zeros(self.n)
+        self.weights[self.rows] = weights
         self.terms = self.ledger.statistics
         return len(self.rows), self.largest
 
@@ -294,11 +317,18 @@ class Shard:
         return np.unique(np.concatenate([np.empty(0, dtype=np.uint64), *seen]))
 
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
-        """Add scores to what is covered (Alg. 1, line 4); those held out are covered as well."""
-        self._change_scores(labels, scores)
-        if self.others is not None:
-            self.others._cover(self.body)
-            self.others._change_scores(labels, scores)
+        """Add scores to what is covered (Alg. 1, line 4), as soon as there is time, see `settle`."""
+        self.pending = labels, scores
+
+    def settle(self) -> None:
+        """Do what nobody had to wait for: change the scores of all that is covered, and of what is held out."""
+        if self.pending is not None:
+            labels, scores = self.pending
+            self.pending = None
+            self._change_scores(labels, scores)
+            if self.others is not None:
+                self.others._cover(self.body)
+                self.others._change_scores(labels, scores)
 
     def find_losses(self, held_out: bool) -> float:
         """Compute the losses of all examples, or of those held out; returns the largest."""
@@ -315,6 +345,8 @@ class Shard:
         """Do as told; returns the answer to the last order."""
         answer = None
         for name, arguments in orders:
+            if name != self.ahead:
+                self.settle()
             answer = getattr(self, name)(*arguments)
         return answer
 
@@ -324,14 +356,20 @@ class Shard:
 
 
 class OddsShard(Shard):
-    """A shard that keeps scores as odds, and no statistics."""
+    """A shard that keeps scores as odds, and no statistics.
+
+    Those of a sample are handed over as they will be when the scores of all examples have been changed, which is done
+    while the leader looks at the sample.
+    """
+
+    ahead = "sample"
 
     def _keep_scores(self, blocks: Sequence[Block]) -> None:
         k = blocks[0].Y.shape[1]
         self.layout = Diagonal(k)
         self.largest = 1.0
         self.odds = np.empty((self.n, pad(k)), dtype=np.float32)
-        for block, end in zip(blocks, self.ends, strict=True):
+        for block, end in zip(blocks, self.places.ends, strict=True):
             known = None if block.label_weight is None else block.label_weight > 0
             truth = Truth(LABEL_WISE, True, pad_signs(block.Y, known), np.empty((0, pad(k))))
             scores = np.zeros((len(block.Y), pad(k)))
@@ -343,24 +381,32 @@ class OddsShard(Shard):
 
     def _list_losses(self) -> Array:
         losses = np.empty(self.n)
-        for begin in range(0, self.n, CHUNK):  # Eq. 6: log(1 + 1 / odds) of relevant labels, log(1 + odds) of others
-            odds = self.odds[begin : begin + CHUNK].astype(np.float64)
-            with np.errstate(divide="ignore"):
-                losses[begin : begin + CHUNK] = np.log1p(np.where(odds > 0, 1 / odds, -odds)).sum(axis=1)
-        return losses * self.weight
+        write_losses(self.odds, self.weight, losses)
+        return losses
 
     def _take_terms(self, rows: Rows) -> Array | Odds:
-        return self.odds[rows]
+        odds = self.odds[rows]
+        if self.pending is not None:
+            covered = np.arange(len(rows), dtype=np.uint32)
+            for feature, operator, value, _ in self.body:
+                codes = BinnedColumns(self._take_codes(rows, np.array([int(feature)])), self.duty.nominal)
+                covered = covered[: keep(codes, 0, int(operator), value, covered, np.empty_like(covered))]
+            multiply_odds(odds, covered, self._find_factors(*self.pending))
+        return odds
 
     def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:  # noqa: ARG002
         scratch = make_zeros((BLOCK, count_columns(self.layout)))
         return int(add_odds(self.odds, rows, self.weight, scales, scratch, sums))
 
     def _change_scores(self, labels: NDArray[np.int64], scores: Array) -> None:
-        factors = np.ones(self.odds.shape[1])
-        factors[labels] = np.exp(scores)
+        factors = self._find_factors(labels, scores)
 
         def work(rows: Rows) -> None:
             multiply_odds(self.odds, rows, factors)
 
         self.threads.share(work, self.covered)
+
+    def _find_factors(self, labels: NDArray[np.int64], scores: Array) -> Array:
+        factors = np.ones(self.odds.shape[1])
+        factors[labels] = np.exp(scores)
+        return factors

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array
+from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.columns.needless import find_heirs
+from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cluster.fixed import Scales, choose_unit
 from pyboomer.engine.cluster.shard import Duty, Handed
@@ -108,6 +109,8 @@ class ClusterSteps(SampleSteps):
         numbers = np.concatenate([part.numbers for part in handed])
         order = np.argsort(numbers, kind="stable")
         n = len(numbers)
+        places = np.empty(n, dtype=np.uint32)
+        places[order] = np.arange(n, dtype=np.uint32)
         self.numbers[:n] = numbers[order]
         self.weights[:n] = np.concatenate([part.weights for part in handed])[order]
         self.rows[:n] = np.arange(n)
@@ -121,7 +124,11 @@ class ClusterSteps(SampleSteps):
             self.threads.share(work, divide(n, self.threads.n_threads))
         else:
             self.room[:n] = terms[order]
-        self.columns.codes[features, :n] = np.concatenate([part.codes for part in handed], axis=1)[:, order]
+        begin = 0
+        for part in handed:
+            end = begin + len(part.numbers)
+            put_codes(part.codes, features, places[begin:end], self.columns.codes)
+            begin = end
         self.has[:] = False
         self.has[features] = True
         self.n_covered, self.weight = n, sum_weights(self.rows[:n], self.weights)
@@ -264,6 +271,15 @@ class ClusterSteps(SampleSteps):
         largest = max(self.ask("find_losses", held_out))
         unit = choose_unit(largest, count * largest)
         return float(sum(self.ask("sum_losses", unit)) * unit)
+
+
+@kernel
+def put_codes(codes: NDArray[np.uint8], features: NDArray[np.int64], places: Rows, columns: NDArray[np.uint8]) -> None:
+    """Put the bin numbers of some features and examples where they belong."""
+    for i in range(features.shape[0]):
+        source, target = codes[i], columns[features[i]]
+        for r in range(places.shape[0]):
+            target[places[r]] = source[r]
 
 
 def _find_heirs(patterns: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
