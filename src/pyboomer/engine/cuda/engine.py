@@ -273,7 +273,7 @@ class CudaEngine:
             "limit": self.limit if joint else 0.0,
         }
         self.values = values | numbers
-        self.fit = device.put(pack_fit(read_program(), values))
+        self.fit = device.put(pack_fit(read_program(), self.values))
         self.recordings: dict[str, Any] = {}
 
     def _list_known(self, signs: np.ndarray) -> dict[str, np.ndarray]:
