@@ -4,6 +4,7 @@ import doctest
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -59,6 +60,16 @@ def load_digits() -> datasets.Dataset:
     return load_digits7()
 
 
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A cluster of threads of this process, which is what pages join wherever they say that a scheduler is."""
+    distributed = pytest.importorskip("distributed")
+    kind = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**kind) as cluster, distributed.Client(cluster) as client:
+        monkeypatch.setattr(distributed, "Client", lambda *_, **__: client)
+        yield
+
+
 # --- Pages ------------------------------------------------------------------------------------------------------------
 
 
@@ -72,9 +83,12 @@ def mark(page: str) -> Any:
 
 @pytest.mark.parametrize("page", [mark(page) for page in list_pages()])
 def test_the_code_of_a_page_runs_from_top_to_bottom(
-    page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
-    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if "from distributed import Client" in text:
+        request.getfixturevalue("cluster")
+    blocks = BLOCK.findall(text)
     namespace: dict[str, Any] = {}
     for code, printed in blocks:
         exec(compile(code, page, "exec"), namespace)

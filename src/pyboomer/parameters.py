@@ -344,6 +344,15 @@ PARAMETERS = (
         "cores, None for one. The result does not depend on it.",
     ),
     Parameter(
+        "device",
+        "cpu",
+        '"cpu", "cuda" or "auto"',
+        _one_of("cpu", "cuda", "auto"),
+        "Where rules are learned and examples are scored: by the processor, or by an NVIDIA GPU, from binned features; "
+        'see docs/gpu.md. "auto": by a GPU if there is one, X is dense, and examples are more than 10,000 and, times '
+        "labels, at least a million.",
+    ),
+    Parameter(
         "verbose",
         0,
         "a whole number of at least 0, or a bool",

@@ -97,6 +97,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
         callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     ) -> None:
@@ -123,6 +124,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
         self.callbacks = callbacks
 

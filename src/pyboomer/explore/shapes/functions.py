@@ -42,6 +42,7 @@ from pyboomer.explore.shapes.steps import Steps
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.frames import import_pandas
 from pyboomer.rules.names import find_all
+from pyboomer.rules.precision import TIE
 from pyboomer.rules.text import format_count, show_line
 
 OVERALL, EXAMPLES = "(overall)", "(examples)"  # names of columns: in brackets, so that they are not taken for labels
@@ -208,7 +209,7 @@ class ShapeFunctions:
     label_names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{100 * share:.3g} % {name}" for name, share in self.shares.items() if share)
+        parts = ", ".join(f"{100 * share:.3g} % {name}" for name, share in self.shares.items() if abs(share) > TIE)
         counts = f"{format_count(len(self.features), 'feature')}, {format_count(len(self.pairs), 'pair')}"
         return f"<ShapeFunctions of {counts}: {parts}>"
 

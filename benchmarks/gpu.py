@@ -1,0 +1,194 @@
+"""How fast are rules learned on a GPU, and are they those of the CPU?
+
+Parts: agree (rules of both engines, on generated data and on real data), rules (milliseconds per rule, and where they
+go), fit (seconds of `fit` as a user calls it).
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyboomer.columns.binned import BinnedColumns, bin_columns
+from pyboomer.compiling.device import Device, Launch, find_device
+from pyboomer.engine.cpu.engines import BinnedEngine
+from pyboomer.engine.cuda.engine import CudaEngine
+from pyboomer.engine.cuda.sources import read_program
+from pyboomer.engine.promise import Settings, Task
+from pyboomer.losses import find_loss
+
+# name: examples, features, labels, values of a feature
+SHAPES = {
+    "31,000 x 120, 101 labels": (31_000, 120, 101, 255),
+    "161,000 x 128, 81 labels": (161_000, 128, 81, 255),
+    "1,000,000 x 50, 20 labels": (1_000_000, 50, 20, 255),
+    "10,000,000 x 50, 20 labels": (10_000_000, 50, 20, 255),
+}
+LIKE_DEFAULT = {"max_samples": 20_000, "max_features": "sqrt", "max_conditions": 4}
+LIKE_PAPER = {"max_features": "log2"}
+BANDWIDTH = 4.3e12  # bytes a second that a copy on an H200 moves, read and written
+
+
+class TimedRecording:
+    """Launches one by one, each with the time it takes."""
+
+    def __init__(self, device: "TimedDevice", launches: Sequence[Launch], argument: Any) -> None:
+        self.device, self.launches, self.argument = device, launches, argument
+
+    def run(self) -> None:
+        """Launch all."""
+        cupy, stream = self.device.cupy, self.device.stream
+        for launch in self.launches:
+            start, end = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record(stream)
+            self.device.launch(launch, self.argument)
+            end.record(stream)
+            self.device.events.append((launch.kernel, start, end))
+
+
+class TimedDevice(Device):
+    """A device that measures each kernel; launches are not recorded, which takes longer."""
+
+    def __init__(self, cupy: Any) -> None:
+        super().__init__(cupy, read_program())
+        self.events: list[tuple[str, Any, Any]] = []
+
+    def record(self, launches: Sequence[Launch], argument: Any) -> Any:
+        """Launches, to be timed."""
+        super().record(launches, argument)
+        return TimedRecording(self, launches, argument)
+
+    def take_times(self) -> dict[str, float]:
+        """Microseconds of each kernel since the last call."""
+        self.wait()
+        times: dict[str, float] = defaultdict(float)
+        for kernel, start, end in self.events:
+            times[kernel] += 1000 * self.cupy.cuda.get_elapsed_time(start, end)
+        self.events.clear()
+        return times
+
+
+def make_data(n: int, n_features: int, n_labels: int, n_values: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Bin numbers and labels: topics are conjunctions of two features, a label is a noisy vote of three topics."""
+    import cupy
+
+    host, rng = np.random.default_rng(seed), cupy.random.RandomState(seed)
+    codes = cupy.empty((n_features, n), dtype=cupy.uint8)
+    for feature in range(n_features):
+        codes[feature] = rng.randint(0, n_values, n).astype(cupy.uint8)
+    topics = cupy.empty((16, n), dtype=cupy.float32)
+    for topic in topics:
+        first, second = host.choice(n_features, 2, replace=False)
+        a, b = (np.clip(host.normal(0.5, 0.19, 2), 0.1, 0.9) * n_values).astype(int).tolist()
+        topic[:] = (codes[int(first)] > a) & (codes[int(second)] <= b)
+    Y = np.empty((n, n_labels), dtype=np.int8)
+    for label, share in enumerate(host.permutation(0.3 * np.linspace(1, 0.1, n_labels) ** 2 + 0.01).tolist()):
+        votes = rng.standard_normal(n).astype(cupy.float32) * 0.4
+        for topic in host.choice(16, 3, replace=False).tolist():
+            votes += topics[topic] * np.float32(host.uniform(0.5, 1.5))
+        edge = cupy.sort(votes[: 1 << 18])[int((1 - share) * (min(n, 1 << 18) - 1))]
+        Y[:, label] = cupy.where(votes > edge, 1, -1).astype(cupy.int8).get()
+    found = codes.get()
+    del codes, topics, votes
+    cupy.get_default_memory_pool().free_all_blocks()
+    return found, Y
+
+
+def load_delicious() -> tuple[np.ndarray, np.ndarray]:
+    """Bin numbers and labels of delicious."""
+    from pyboomer.datasets import load_dataset
+
+    data = load_dataset("delicious")
+    X = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
+    Y = np.asarray(data.Y.toarray() if hasattr(data.Y, "toarray") else data.Y)
+    return bin_columns(X, {}, 255).columns.codes, np.where(Y > 0, 1, -1).astype(np.int8)
+
+
+def make_settings(loss: str, options: dict[str, Any], n_jobs: int | None = None) -> Settings:
+    """How rules are learned."""
+    return Settings(loss=find_loss(f"{loss}-wise-logistic"), learning_rate=0.1, seed=1, n_jobs=n_jobs, **options)
+
+
+def make_task(codes: np.ndarray, Y: np.ndarray) -> Task:
+    """What rules are learned from."""
+    return Task(BinnedColumns(codes, np.zeros(len(codes), dtype=np.int8)), Y, np.ones(len(Y)))
+
+
+def time_rules(name: str, codes: np.ndarray, Y: np.ndarray, n_rules: int, store: Any) -> None:
+    """Milliseconds per rule, by CUDA graphs, and microseconds of each kernel."""
+    import cupy
+
+    task = make_task(codes, Y)
+    for loss in ("label", "example"):
+        for kind, options in ("default", LIKE_DEFAULT), ("paper", LIKE_PAPER):
+            options = dict(options)
+            if options.get("max_samples", 0) >= len(Y):
+                del options["max_samples"]
+            settings = make_settings(loss, options)
+            row: dict[str, Any] = {"data": name, "loss": loss, "settings": kind}
+            begin = time.perf_counter()
+            engine = CudaEngine(task, settings)
+            engine.device.wait()
+            row["preparation"] = time.perf_counter() - begin
+            engine.learn(10)
+            begin = time.perf_counter()
+            engine.learn(n_rules)
+            row["ms"] = 1000 * (time.perf_counter() - begin) / n_rules
+            row["conditions"] = float(np.mean(np.concatenate([c.n_conditions for c in engine.take_rules()[2:]])))
+            row["loss_after"] = engine.training_loss()
+            engine.close()
+            engine = CudaEngine(task, settings, device=TimedDevice(cupy))
+            engine.learn(10)
+            engine.device.take_times()
+            some = min(n_rules, 100)
+            engine.learn(some)
+            row["us"] = {kernel: round(t / some, 1) for kernel, t in sorted(engine.device.take_times().items())}
+            row["us_sum"] = round(sum(row["us"].values()), 1)
+            engine.close()
+            cupy.get_default_memory_pool().free_all_blocks()
+            store(row)
+
+
+def main() -> None:
+    """Measure, and print a line of JSON for each row."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="+", choices=["rules", "delicious", "cpu"])
+    parser.add_argument("--only", nargs="*", default=list(SHAPES))
+    parser.add_argument("--rules", type=int, default=300)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+
+    def store(row: dict[str, Any]) -> None:
+        print(json.dumps(row), flush=True)
+        if args.json:
+            with args.json.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+    begin = time.perf_counter()
+    device = find_device(read_program())
+    store({"device": device.name, "seconds to the device": time.perf_counter() - begin})
+    if "delicious" in args.parts:
+        time_rules("delicious", *load_delicious(), args.rules, store)
+    if "rules" in args.parts:
+        for name in args.only:
+            begin = time.perf_counter()
+            codes, Y = make_data(*SHAPES[name])
+            store({"made": name, "seconds": time.perf_counter() - begin})
+            time_rules(name, codes, Y, args.rules, store)
+            if "cpu" in args.parts:
+                for n_jobs in (1, 16):
+                    engine = BinnedEngine(make_task(codes, Y), make_settings("label", LIKE_DEFAULT, n_jobs))
+                    engine.learn(2)
+                    begin = time.perf_counter()
+                    engine.learn(10)
+                    store({"data": name, "cpu threads": n_jobs, "ms": 100 * (time.perf_counter() - begin)})
+                    engine.close()
+
+
+if __name__ == "__main__":
+    main()
