@@ -12,13 +12,14 @@ __device__ __forceinline__ double read_weight(const Fit& f, i64 cell) {
 }
 
 // Statistics of a label on its own, for losses that decompose
-__device__ __forceinline__ void derive(const Fit& f, i64 cell) {
+__device__ __forceinline__ void derive(const Fit& f, i64 row, int k, double score) {
+  i64 cell = row * f.K + k, place = row * f.stride + k;
   double w = read_weight(f, cell);
   if (f.loss == LABEL_WISE) {
-    derive_label_wise(f.signs[cell], w, f.scores[cell], f.gradient[cell], f.curvature[cell]);
+    derive_label_wise(f.signs[cell], w, score, f.gradient[place], f.curvature[place]);
   } else {  // squared error: scores are residuals, g = w (f - y), h = w
-    f.gradient[cell] = (float)(w * f.scores[cell]);
-    f.curvature[cell] = (float)w;
+    f.gradient[place] = (float)(w * score);
+    f.curvature[place] = (float)w;
   }
 }
 
@@ -35,8 +36,8 @@ __device__ void derive_example_wise(const Fit& f, i64 row) {
   for (int k = lane; k < f.K; k += 32) {
     double y = f.signs[start + k];
     double p = read_weight(f, start + k) * exp(-y * f.scores[start + k] - shift) * unit;
-    f.gradient[start + k] = (float)(-y * p);
-    f.curvature[start + k] = f.outer ? fabsf(f.gradient[start + k]) : (float)(p * (1 - p));
+    f.gradient[row * f.stride + k] = (float)(-y * p);
+    f.curvature[row * f.stride + k] = (float)(f.outer ? p : p * (1 - p));
   }
 }
 
@@ -91,8 +92,8 @@ __device__ void derive_joint(const Fit& f, i64 row) {
     }
     p /= sum;
     q = settled ? (f.signs[row * f.K + k] > 0) : q / sum_own;
-    f.gradient[row * f.K + k] = (float)(p - q);
-    f.curvature[row * f.K + k] = (float)fmax(p * (1 - p), 0.0);
+    f.gradient[row * f.stride + k] = (float)(p - q);
+    f.curvature[row * f.stride + k] = (float)fmax(p * (1 - p), 0.0);
   }
   __syncwarp();
 }
@@ -107,7 +108,8 @@ KERNEL write(const Fit* fit) {
   const Fit& f = *fit;
   if (f.loss == LABEL_WISE || f.loss == SQUARED) {
     i64 step = (i64)gridDim.x * blockDim.x;
-    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < f.N * f.K; i += step) derive(f, i);
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < f.N * f.K; i += step)
+      derive(f, i / f.K, (int)(i % f.K), f.scores[i]);
   } else {
     int warps = blockDim.x >> 5;
     for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) derive_row(f, row);
@@ -124,9 +126,11 @@ KERNEL apply(const Fit* fit) {
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
       i64 j = n < 1ll << 32 ? (u32)i / (u32)s.m : i / s.m;  // where it is possible, the quicker division
       int k = (int)(i - j * s.m);
-      i64 cell = (i64)f.covered[j] * f.K + f.labels[k];
-      f.scores[cell] += head[k];
-      derive(f, cell);
+      i64 row = f.covered[j];
+      int label = f.labels[k];
+      double score = f.scores[row * f.K + label] + head[k];
+      f.scores[row * f.K + label] = score;
+      derive(f, row, label, score);
     }
   } else {
     int warps = blockDim.x >> 5, lane = threadIdx.x & 31;
