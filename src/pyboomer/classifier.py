@@ -264,10 +264,10 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             vectors = np.vstack([self.label_vectors_, vectors])
             kept = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
             vectors, counts = vectors[kept], np.append(self.label_vector_counts_, counts)[kept]
-        if loss.prepare is not None and len(vectors) * len(examples.Y) > MANY:
+        if loss.prepare is not None and len(vectors) * examples.size > MANY:
             warnings.warn(
                 f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "
-                f"proportion to their number, here up to {SECONDS * int(vectors.sum()) * len(examples.Y):.1g} seconds; "
+                f"proportion to their number, here up to {SECONDS * int(vectors.sum()) * examples.size:.1g} seconds; "
                 'loss="example-wise-logistic" does not depend on it',
                 UserWarning,
                 stacklevel=5,

@@ -33,17 +33,18 @@ def make_rules(n_labels: int, whole: bool, seed: int = 0) -> RuleEnsemble:
     n = int(sizes.sum())
     lengths = np.where(whole, n_labels, rng.integers(1, n_labels + 1, 12))
     labels = [np.sort(rng.choice(n_labels, length, replace=False)) for length in lengths]
+    features = rng.integers(0, 4, n).astype(np.int32)
     return RuleEnsemble(
         condition_offsets=np.append(0, np.cumsum(sizes)),
-        condition_features=rng.integers(0, 4, n).astype(np.int32),
-        condition_operators=rng.integers(0, 4, n).astype(np.int8),
+        condition_features=features,
+        condition_operators=(2 * (features > 1) + rng.integers(0, 2, n)).astype(np.int8),
         condition_values=rng.integers(0, 3, n).astype(np.float64),
         head_offsets=np.append(0, np.cumsum(lengths)),
         head_labels=np.concatenate(labels).astype(np.int32),
         head_scores=rng.normal(size=int(lengths.sum())),
         coverage=np.ones(12),
         gain=np.ones(12),
-        schema=Schema(tuple("abcde"), {}),
+        schema=Schema(tuple("abcde"), {2: (0, 1, 2, 3), 3: (0, 1, 2, 3)}),
         label_names=tuple(f"y{k}" for k in range(n_labels)),
         condition_shares=np.ones(n),
     )

@@ -8,7 +8,6 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 """
 
 import math
-from collections.abc import Sequence
 from numbers import Integral
 from typing import NamedTuple
 
@@ -121,6 +120,51 @@ def draw_few(
     return np.int64(n_drawn)
 
 
+class Places(NamedTuple):
+    """Where examples are that have numbers among more than there are here: in ascending blocks."""
+
+    firsts: NDArray[np.int64]  # the number of the first example of each block
+    ends: NDArray[np.int64]  # where each block ends, here
+
+
+@kernel
+def _find_place(places: Places, number: int) -> int:
+    """Where the example of a number is, or -1."""
+    firsts, ends = places.firsts, places.ends
+    low, high = 0, firsts.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if firsts[middle] <= number:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        return -1
+    place = number - firsts[low - 1] + (ends[low - 2] if low > 1 else 0)
+    return place if place < ends[low - 1] else -1
+
+
+@kernel
+def draw_here(seed: int, rule: int, size: int, n: int, places: Places, drawn: NDArray[np.uint32]) -> int:
+    """`draw_examples` with replacement, of n examples: `drawn` receives those that are here, as they come."""
+    z = _start_stream(seed, rule, 0)
+    n_drawn = 0
+    for _ in range(size):
+        z += _GOLDEN
+        place = _find_place(places, _below(z, n))
+        if place >= 0:
+            drawn[n_drawn] = place
+            n_drawn += 1
+    return n_drawn
+
+
+@kernel
+def find_places(places: Places, numbers: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+    """Where the examples of some numbers are, or -1."""
+    for i in range(numbers.shape[0]):
+        found[i] = _find_place(places, numbers[i])
+
+
 NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -140,28 +184,9 @@ def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
     return Draw(choices, fixed, np.empty(min(size, len(choices)) + len(fixed), dtype=np.int64))
 
 
-def draw_features(
-    seed: int, rule: int, step: int, n_features: int, size: int, fixed: Sequence[int] = ()
-) -> NDArray[np.int64]:
-    """Draw `size` features without replacement and add the `fixed` ones, in ascending order (Alg. 3, line 2).
-
-    `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
-    """
-    draw = make_draw(n_features, size, np.array(fixed, dtype=np.int64))
-    fill_with_draw(seed, rule, step, draw)
-    return draw.drawn
-
-
-def draw_labels(seed: int, rule: int, n_labels: int, size: int) -> NDArray[np.int64]:
-    """The labels that a rule may be about: `size` of them without replacement, or 0 for each in turn."""
-    draw = make_draw(n_labels, max(size, 1))
-    fill_with_labels(seed, rule, size == 0, draw)
-    return draw.drawn
-
-
 @kernel
 def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
-    """Draw labels, or take the next in turn; rules are counted from 1, behind the default rule."""
+    """Draw the labels that a rule may be about, or take the next in turn; the default rule is number 0."""
     if in_turn:
         labels.drawn[0] = (rule - 1) % labels.choices.shape[0]
     else:
@@ -170,7 +195,10 @@ def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
 
 @kernel
 def fill_with_draw(seed: int, rule: int, step: int, draw: Draw) -> None:
-    """Draw without replacement, and add what is fixed."""
+    """Draw without replacement, and add what is fixed: features (Alg. 3, line 2), or labels.
+
+    `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
+    """
     choices, fixed, drawn = draw.choices, draw.fixed, draw.drawn
     n, n_fixed = choices.shape[0], fixed.shape[0]
     size = drawn.shape[0] - n_fixed

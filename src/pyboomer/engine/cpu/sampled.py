@@ -104,7 +104,7 @@ def copy_codes(
 
 
 @inner
-def _mark(codes: NDArray[np.uint8], operator: int, value: float, marks: NDArray[np.uint8]) -> None:
+def mark(codes: NDArray[np.uint8], operator: int, value: float, marks: NDArray[np.uint8]) -> None:
     """Take the marks of examples that do not meet a condition; a missing value, the largest code, never meets one."""
     edge, missing = np.uint8(value), np.uint8(255)
     for i in range(codes.shape[0]):
@@ -125,7 +125,7 @@ def _cover(codes: NDArray[np.uint8], body: Array, begin: int, marks: NDArray[np.
         marks[i] = 1
     for c in range(body.shape[0]):
         own = codes[np.int64(body[c, 0])][begin : begin + marks.shape[0]]
-        _mark(own, np.int64(body[c, 1]), body[c, 2], marks)
+        mark(own, np.int64(body[c, 1]), body[c, 2], marks)
     n_covered = np.uint64(0)
     for i in range(marks.shape[0]):
         rows[n_covered] = begin + i
@@ -170,23 +170,28 @@ def sum_chunks(
 
 
 @kernel(error_model="numpy")
-def multiply_chunks(odds: Odds, covered: Covered, factors: Array, first: int, last: int) -> None:
-    """Multiply the odds of the examples covered in some chunks by the exponentials of a head, up to what they hold."""
+def multiply_odds(odds: Odds, rows: Rows, factors: Array) -> None:
+    """Multiply the odds of some examples by the exponentials of a head, up to what they hold."""
     width, zero, most, least = odds.shape[1], splat(0.0), splat(MOST), splat(1 / MOST)
+    _fetch(odds, rows, 0)
+    for start in range(0, rows.shape[0], BLOCK):
+        stop = min(start + BLOCK, rows.shape[0])
+        _fetch(odds, rows, stop)
+        for r in range(start, stop):
+            for k in range(0, width, LANES):
+                old = load(odds, rows[r] * width + k)
+                new = old * load(factors, k)
+                size = larger(where_above(new, zero, new, zero - new), least)
+                size = where_above(size, most, most, size)
+                negative = where_above(zero, old, zero - size, zero)
+                store(odds, rows[r] * width + k, where_above(old, zero, size, negative))
+
+
+@kernel(error_model="numpy")
+def multiply_chunks(odds: Odds, covered: Covered, factors: Array, first: int, last: int) -> None:
+    """Multiply the odds of the examples covered in some chunks."""
     for c in range(first, last):
-        rows = covered.rows[c * CHUNK : c * CHUNK + covered.counts[c]]
-        _fetch(odds, rows, 0)
-        for start in range(0, rows.shape[0], BLOCK):
-            stop = min(start + BLOCK, rows.shape[0])
-            _fetch(odds, rows, stop)
-            for r in range(start, stop):
-                for k in range(0, width, LANES):
-                    old = load(odds, rows[r] * width + k)
-                    new = old * load(factors, k)
-                    size = larger(where_above(new, zero, new, zero - new), least)
-                    size = where_above(size, most, most, size)
-                    negative = where_above(zero, old, zero - size, zero)
-                    store(odds, rows[r] * width + k, where_above(old, zero, size, negative))
+        multiply_odds(odds, covered.rows[c * CHUNK : c * CHUNK + covered.counts[c]], factors)
 
 
 @kernel(error_model="numpy")
@@ -219,7 +224,7 @@ class SampledSteps(LocalSteps):
         assert isinstance(ledger.truth, Truth)
         n, n_chunks, size = len(ledger.everyone), -(-len(ledger.everyone) // CHUNK), plan.sampling.size
         self.odds = find_odds(ledger.truth, ledger.scores)
-        self.parts = divide(n_chunks, ledger.threads.n_threads)
+        self.parts = divide(n_chunks, self.threads.n_threads)
         width = count_columns(ledger.layout)
         counts, sums = np.zeros(n_chunks, dtype=np.int64), make_zeros((n_chunks, width))
         self.chunks = Covered(np.empty(n, dtype=np.uint32), counts, sums, np.zeros(n_chunks))
@@ -250,7 +255,7 @@ class SampledSteps(LocalSteps):
         def work(part: slice) -> None:
             write_statistics(self.odds, self.examples[part], self.terms[part])
 
-        ledger.threads.share(work, divide(n_sampled, ledger.threads.n_threads))
+        self.threads.share(work, divide(n_sampled, self.threads.n_threads))
 
     def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
         """Sums over the bins of some features, and which of these are nominal."""
@@ -278,7 +283,7 @@ class SampledSteps(LocalSteps):
             marks = np.empty(CHUNK, dtype=np.uint8)
             sum_chunks(self.codes, self.body, self.odds, weight, marks, chunks, part.start, part.stop)
 
-        self.ledger.threads.share(work, self.parts)
+        self.threads.share(work, self.parts)
         head = np.empty(layout.n_labels)
         gain = solve_diagonal(layout, chunks.sums.sum(axis=0), penalty, head)
         return head, gain, float(chunks.weight.sum())
@@ -291,7 +296,7 @@ class SampledSteps(LocalSteps):
         def work(part: slice) -> None:
             multiply_chunks(self.odds, self.chunks, factors, part.start, part.stop)
 
-        self.ledger.threads.share(work, self.parts)
+        self.threads.share(work, self.parts)
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from pyboomer.columns.binned import MISSING
 from pyboomer.columns.device import copy_to_host
@@ -21,7 +20,7 @@ from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.cuda import needless
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.plan import is_single
-from pyboomer.engine.promise import Chunk, Replay, Settings, Task
+from pyboomer.engine.promise import Chunk, Replay, Settings, Task, count_threads
 from pyboomer.engine.sampling import (
     count_examples,
     count_features,
@@ -95,7 +94,7 @@ class CudaEngine:
     # --- Preparation --------------------------------------------------------------------------------------------------
 
     def _learn_default_rule(self) -> tuple[np.ndarray, float]:
-        threads = Threads(effective_n_jobs(self.settings.n_jobs))
+        threads = Threads(count_threads(self.settings.n_jobs))
         ledger = Ledger(_condense(self.task, self.settings.loss), self.settings.loss, False, threads)
         found = find_default_head(ledger, self.settings)
         threads.close()

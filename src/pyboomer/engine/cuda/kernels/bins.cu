@@ -6,10 +6,13 @@
 // and a part of the examples. It adds up in shared memory, in 32 bits; what overflows goes to the 64 bits of the result.
 // The bin that most examples are in is left out: it is what all others leave of the total.
 
-__device__ __forceinline__ void add32(int* place, int x, i64* result) {
-  int old = atomicAdd(place, x);
+__device__ __forceinline__ int overflows(int old, int x) {  // negative if their sum does
   int now = (int)((u32)old + (u32)x);
-  if (((old ^ now) & (x ^ now)) < 0) add64(result, x > 0 ? 1ll << 32 : -(1ll << 32));
+  return (old ^ now) & (x ^ now);
+}
+__device__ __forceinline__ void carry(int x, i64* result) { add64(result, x > 0 ? 1ll << 32 : -(1ll << 32)); }
+__device__ __forceinline__ void add32(int* place, int x, i64* result) {
+  if (overflows(atomicAdd(place, x), x) < 0) carry(x, result);
 }
 
 template <int T>
@@ -69,10 +72,22 @@ __device__ void sum_bins(const Fit& f) {
         int* place = room + i * B * T + lane % T;
         i64* result = f.bins + (i64)(first + i) * B * f.pitch + column;
         if (mask == FULL) {
-#pragma unroll 8
-          for (int e = 0; e < T; e++) {
-            int bin = __shfl_sync(FULL, code, sub * T + e);
-            if (own[e * 32]) add32(place + bin * T, own[e * 32], result + bin * f.pitch);
+          for (int e0 = 0; e0 < T; e0 += 8) {  // eight additions at a time, none of which waits for another
+            int x[8], old[8], over = 0;
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+              x[e] = own[(e0 + e) * 32];
+              old[e] = atomicAdd(place + __shfl_sync(FULL, code, sub * T + e0 + e) * T, x[e]);
+            }
+#pragma unroll
+            for (int e = 0; e < 8; e++) over |= overflows(old[e], x[e]);
+            if (__any_sync(FULL, over < 0)) {
+#pragma unroll
+              for (int e = 0; e < 8; e++) {
+                int bin = __shfl_sync(FULL, code, sub * T + e0 + e);
+                if (overflows(old[e], x[e]) < 0) carry(x[e], result + bin * f.pitch);
+              }
+            }
           }
         } else {
           u32 left = T == 32 ? mask : mask >> (sub * T) & ((1u << (T & 31)) - 1);

@@ -97,34 +97,45 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
   const int* features = find_draw(f, s, s.size);
   bool choosing = s.choosing;
   double most = -1;
-  for (int c = threadIdx.x; c < n; c += blockDim.x) {
-    int i = (u32)c / (u32)(2 * B), b = (c >> 1) - i * B, negated = c & 1;
-    double rate = -1;
-    if (is_candidate(f.candidates + 4 * i, b)) {
-      rate = 0;
-#pragma unroll 4
-      for (int t = 0; t < n_tiles; t++) {
-        double part = f.parts[(i64)t * n + c];
-        rate = one ? fmax(rate, part) : rate + part;
+  for (int c0 = threadIdx.x; c0 < n; c0 += EACH * blockDim.x) {
+    double rates[EACH], weights[EACH];
+    i64 met[EACH], present[EACH];
+    bool candidate[EACH];
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {  // asked for together
+      int c = min(c0 + e * (int)blockDim.x, n - 1), i = (u32)c / (u32)(2 * B), b = (c >> 1) - i * B;
+      rates[e] = f.parts[c];
+      met[e] = f.bin_weight[i * B + b];
+      present[e] = f.present_weight[i];
+      candidate[e] = is_candidate(f.candidates + 4 * i, b) && c0 + e * (int)blockDim.x < n;
+    }
+    for (int t = 1; t < n_tiles; t++) {
+#pragma unroll
+      for (int e = 0; e < EACH; e++) {
+        double part = f.parts[(i64)t * n + min(c0 + e * (int)blockDim.x, n - 1)];
+        rates[e] = one ? fmax(rates[e], part) : rates[e] + part;
       }
-      i64 met = f.bin_weight[i * B + b];
-      double weight = (double)(negated ? f.present_weight[i] - met : met) / f.w_scale;
-      if (f.outer && !choosing) {
+    }
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+      int c = c0 + e * blockDim.x;
+      weights[e] = (double)(c & 1 ? present[e] - met[e] : met[e]) / f.w_scale;
+      if (candidate[e] && f.outer && !choosing) {
         if (f.l1 > 0) {  // the sums of g^T D^-1 g, g^T D^-1 b and b^T D^-1 b are parts one after another
           double gb = 0, bb = 0;
           for (int t = 0; t < n_tiles; t++) {
             gb += f.parts[(i64)(n_tiles + t) * n + c];
             bb += f.parts[(i64)(2 * n_tiles + t) * n + c];
           }
-          rate += gb * gb / fmax(weight - bb, FLOOR * weight);
+          rates[e] += gb * gb / fmax(weights[e] - bb, FLOOR * weights[e]);
         } else {
-          rate = bound(rate, weight);
+          rates[e] = bound(rates[e], weights[e]);
         }
       }
-      if (weight < f.min_coverage) rate = -1;
+      if (!candidate[e] || weights[e] < f.min_coverage) rates[e] = -1;
+      if (c < n) f.rates[c] = rates[e];
+      most = fmax(most, rates[e]);
     }
-    f.rates[c] = rate;
-    most = fmax(most, rate);
   }
   most = block_max(most);
   __shared__ int found;
