@@ -163,7 +163,8 @@ def compare_rules(name: str, seed: int, n_rules: int, loss: str) -> dict[str, An
     X, Y = load_dense(name)
     order = np.random.default_rng(seed).permutation(len(X))
     train, test = order[len(X) // 3 :], order[: len(X) // 3]
-    options = {"loss": loss, "n_rules": n_rules, "max_bins": 255, "random_state": seed}
+    nominal = list(load_dataset(name).nominal_features)
+    options = {"loss": loss, "n_rules": n_rules, "max_bins": 255, "random_state": seed, "categorical_features": nominal}
     row: dict[str, Any] = {"agree": name, "seed": seed, "loss": loss, "rules": n_rules}
     models = {}
     for device in ("cpu", "cuda"):
