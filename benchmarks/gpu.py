@@ -138,7 +138,9 @@ def time_rules(name: str, codes: np.ndarray, Y: np.ndarray, n_rules: int, store:
             begin = time.perf_counter()
             engine.learn(n_rules)
             row["ms"] = 1000 * (time.perf_counter() - begin) / n_rules
-            row["conditions"] = float(np.mean(np.concatenate([c.n_conditions for c in engine.take_rules()[2:]])))
+            learned = engine.take_rules()[2:]
+            row["conditions"] = round(float(np.mean(np.concatenate([c.n_conditions for c in learned]))), 2)
+            row["coverage"] = round(float(np.mean(np.concatenate([c.coverage for c in learned]))))
             row["loss_after"] = engine.training_loss()
             engine.close()
             engine = CudaEngine(task, settings, device=TimedDevice(cupy))
@@ -220,6 +222,138 @@ def time_fit(name: str, X: np.ndarray, Y: np.ndarray, counts: Sequence[int], sto
         store({"scores": name, "device": device, "rules": counts[-1], "seconds": round(time.perf_counter() - begin, 3)})
 
 
+# --- The report -------------------------------------------------------------------------------------------------------
+
+SHOWN = (
+    "sum_bins",
+    "rate",
+    "narrow",
+    "sample",
+    "cover",
+    "sum_covered",
+    "solve",
+    "apply",
+)  # kernels, by their beginnings
+
+
+INTRODUCTION = """Measured on one {device} by `benchmarks/gpu.py`; the processor beside it has 16 cores.
+*Default* means samples of 20,000 examples, sqrt(L) features and at most 4 conditions, *paper* a bootstrap of all
+examples, log2(L) features and conditions without limit. There are 255 bins, and heads are about all labels.
+
+## Time per rule
+
+Milliseconds, once data are on the GPU, launched by CUDA graphs.
+"""
+ABOUT_THE_FLOOR = """The last column is how long the update would take if it did nothing but move its 25 bytes per
+covered example and label, at the {bandwidth} TB/s that a copy reaches.
+
+## `fit`, as a user calls it
+"""
+ABOUT_AGREEMENT = """## The same rules
+
+Two thirds of the examples, 255 bins on both, three seeds. *Same* is the number of rules, from the first on, whose
+conditions are equal, in all three runs together; heads are compared up to there, relative to the largest score.
+"""
+
+
+def make_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows] + [""]
+
+
+def report(rows: list[dict[str, Any]]) -> str:
+    """What was measured, as a page."""
+    learned = [row for row in rows if "us" in row]
+    device = next(row["device"] for row in rows if "device" in row)
+    lines = ["# Learning on a GPU", "", INTRODUCTION.format(device=device)]
+    names = list(dict.fromkeys(row["data"] for row in learned))
+    kinds = [(loss, kind) for kind in ("default", "paper") for loss in ("label", "example")]
+    found = {(row["data"], row["loss"], row["settings"]): row for row in learned}
+    lines += make_table(
+        ("data", *(f"{loss}-wise, {kind}" for loss, kind in kinds)),
+        [(name, *(f"{found[name, *kind]['ms']:.2f}" for kind in kinds)) for name in names],
+    )
+    threads = {(row["data"], row["settings"], row["threads"]): row["ms"] for row in rows if "threads" in row}
+    if threads:
+        lines += ["The processor, label-wise loss, milliseconds per rule:", ""]
+        sizes = [(name, kind) for name in names for kind in ("default", "paper") if (name, kind, 1) in threads]
+        lines += make_table(
+            ("data", "settings", "1 thread", "16 threads", "GPU"),
+            [
+                (*size, *(f"{threads[*size, n]:.1f}" for n in (1, 16)), f"{found[size[0], 'label', size[1]]['ms']:.2f}")
+                for size in sizes
+            ],
+        )
+    lines += [
+        "## Where the time goes",
+        "",
+        "Microseconds per rule of each kernel, label-wise loss, launched one by one.",
+        "",
+    ]
+
+    def add_up(row: dict[str, Any], kernel: str) -> float:
+        return sum(
+            us for name, us in row["us"].items() if name.startswith(kernel) and name[len(kernel) :][:1] in ("", "_")
+        )
+
+    chosen = [row for row in learned if row["loss"] == "label"]
+    lines += make_table(
+        ("data", "settings", "conditions", "covered", *SHOWN, "update / bandwidth"),
+        [
+            (
+                row["data"],
+                row["settings"],
+                f"{row['conditions']:.1f}",
+                f"{row['coverage']:,}",
+                *(f"{add_up(row, kernel):.0f}" for kernel in SHOWN),
+                f"{find_floor(row):.0f}",
+            )
+            for row in chosen
+        ],
+    )
+    lines.append(ABOUT_THE_FLOOR.format(bandwidth=BANDWIDTH / 1e12))
+    lines += make_table(
+        ("data", "rules", "seconds"), [(row["fit"], row["rules"], row["seconds"]) for row in rows if "fit" in row]
+    )
+    lines += ["Scores of all training examples, with 16 threads on the processor:", ""]
+    lines += make_table(
+        ("data", "rules", "device", "seconds"),
+        [(row["scores"], row["rules"], row["device"], row["seconds"]) for row in rows if "scores" in row],
+    )
+    lines += report_agreement([row for row in rows if "agree" in row])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def find_floor(row: dict[str, Any]) -> float:
+    """Microseconds that memory takes to update scores and statistics of what is covered."""
+    n_labels = 983 if row["data"] == "delicious" else SHAPES[row["data"]][2]
+    return float(row["coverage"] * n_labels * 25 / BANDWIDTH * 1e6)
+
+
+def report_agreement(rows: list[dict[str, Any]]) -> list[str]:
+    """How many rules are the same, and whether predictions are."""
+    table = []
+    for name, loss in dict.fromkeys((row["agree"], row["loss"]) for row in rows):
+        own = [row for row in rows if (row["agree"], row["loss"]) == (name, loss)]
+
+        def mean(key: str, own: list[dict[str, Any]] = own) -> str:
+            return f"{100 * np.mean([row[key] for row in own]):.3f}"
+
+        table.append(
+            (
+                name,
+                loss.removesuffix("-logistic"),
+                f"{sum(row['same bodies'] for row in own)} of {sum(row['rules'] for row in own)}",
+                f"{max(row['heads differ by'] for row in own):.0e}",
+                f"{mean('cpu Hamming')} / {mean('cuda Hamming')}",
+                f"{mean('cpu subset')} / {mean('cuda subset')}",
+            )
+        )
+    head = ("data", "loss", "same", "heads differ by", "Hamming loss, CPU / GPU (%)", "subset 0/1 loss, CPU / GPU (%)")
+    return [ABOUT_AGREEMENT, *make_table(head, table)]
+
+
 def main() -> None:
     """Measure, and print a line of JSON for each row; or write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -228,7 +362,11 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=list(DATA))
     parser.add_argument("--rules", type=int, default=300)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", type=Path, help="write the report of what is in the JSON file, and measure nothing")
     args = parser.parse_args()
+    if args.write:
+        args.write.write_text(report([json.loads(line) for line in args.json.read_text().splitlines()]))
+        return
 
     def store(row: dict[str, Any]) -> None:
         print(json.dumps(row), flush=True)
