@@ -2,6 +2,11 @@
 
 import gc
 import os
+
+# Each process of a run has a core. Threads of BLAS and OpenMP would wait for each other, at work; and this has to be
+# said before NumPy is imported.
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 

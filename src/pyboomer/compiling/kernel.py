@@ -22,7 +22,7 @@ def entry(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return partial(entry, **options)
     compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=EntryCompiler, **options)(function)
     if not config.DISABLE_JIT:
-        compiled._cache = Store(function)  # Numba has no public way to say it
+        compiled._cache = Store(function, options.get("_nrt", True))  # Numba has no public way to say it
     return compiled
 
 
