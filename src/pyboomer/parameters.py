@@ -264,8 +264,8 @@ PARAMETERS = (
         'None or "isotonic"',
         lambda value: value is None or _one_of("isotonic")(value),
         'How scores become probabilities: by the logistic function (None), or by curves ("isotonic") that are fitted '
-        "to scores of unseen examples. These are the examples held out for early stopping or, without them, all examples "
-        "by five-fold cross-fitting.",
+        "to scores of unseen examples. These are the examples held out for early stopping or, without them, all "
+        "examples by five-fold cross-fitting.",
     ),
     Parameter(
         "class_weight",
