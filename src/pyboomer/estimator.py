@@ -398,23 +398,23 @@ class RuleEstimator(BaseEstimator, ABC):
 
     @property
     def feature_importances_(self) -> Array:
-        """The importance of each feature by gain, adding up to 1; see `pyboomer.explore.importance`."""
+        """The importance of each feature by gain. They add up to 1; see `pyboomer.explore.importance`."""
         check_is_fitted(self, "rules_")
         from pyboomer.explore.importance import overall_importance
 
         return overall_importance(self.rules_)
 
     def shape_functions(self, X: Any = None) -> "ShapeFunctions":
-        """The model as a sum over features: what rules say by the value of each, and of each pair of features.
+        """Return the model as a sum over features: what each value, and each pair of values, adds to the scores.
 
-        With one condition per rule, intercept and shapes of features add up to the scores. Rules that test two
-        features make shapes of pairs, longer ones are left.
+        With one condition per rule, the intercept and the shapes of features add up to the scores. Rules on two
+        features make shapes of pairs; longer rules are left as they are.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (N, L), optional
-            Examples, best those of the training. They tell how often values occur: shapes are 0 on average, importance
-            is their standard deviation, and what a pair says of one feature alone is told of that feature.
+            Examples, best those of the training. They say how often values occur: then shapes are 0 on average, their
+            standard deviation is their importance, and the part of a pair about one feature moves to that feature.
 
         Returns
         -------
@@ -427,12 +427,12 @@ class RuleEstimator(BaseEstimator, ABC):
     # --- Giving the model away ----------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a JSON file; `pyboomer.load_model` reads it back with exactly the same scores."""
+        """Write the fitted model to a JSON file. `pyboomer.load_model` reads it back, with exactly the same scores."""
         check_is_fitted(self, "rules_")
         save_model(self, path)
 
     def to_onnx(self, path: str | Path | None = None) -> Any:
-        """The model as an ONNX graph (an `onnx.ModelProto`), also written to a file if `path` is given.
+        """Return the model as an ONNX graph (an `onnx.ModelProto`); write it to a file if `path` is given.
 
         Each rule becomes a chain-shaped tree, with thresholds in double precision. Needs the extra `onnx`.
         """
@@ -445,7 +445,7 @@ class RuleEstimator(BaseEstimator, ABC):
         return graph
 
     def to_python(self, path: str | Path | None = None) -> str:
-        """The model as the text of a Python file that imports nothing, also written to a file if `path` is given."""
+        """Return the model as a Python file that imports nothing; write it to a file if `path` is given."""
         check_is_fitted(self, "rules_")
         from pyboomer.export.scorer import write_scorer
 
@@ -463,10 +463,10 @@ class RuleEstimator(BaseEstimator, ABC):
         max_examples: int = 200,
         title: str | None = None,
     ) -> str:
-        """The model as a page to look at in a browser, also written to a file if `path` is given.
+        """Return the model as a page for the browser; write it to a file if `path` is given.
 
-        One HTML file, which needs neither network nor server: all rules, what they say of each label and feature and,
-        if there are examples, how they add up to the scores of each.
+        It is one HTML file and needs neither network nor server. It shows all rules, what they say of each label and
+        feature and, with examples, how they add up to scores.
 
         Parameters
         ----------
@@ -474,7 +474,7 @@ class RuleEstimator(BaseEstimator, ABC):
         X, y : optional
             Examples, and their labels or targets, NaN for an unknown one.
         max_examples : int, default=200
-            How many of the examples, drawn at random, are part of the page; fewer, if they have very many features.
+            How many of the examples, drawn at random, the page holds; fewer if they have very many features.
         title : str, optional
             The heading of the page.
         """

@@ -41,7 +41,7 @@ def without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"loss": absolute_error}, False, "no kernel for loss 'absolute-error'"),
         ({"loss": example_wise_logistic, "search": "exact"}, False, 'search="bound"'),
     ],
-    ids=str,
+    ids=["sparse", "all values", "own loss", "exact"],
 )
 @pytest.mark.usefixtures("with_gpu")
 def test_what_a_gpu_cannot_learn_is_refused_or_left_to_the_processor(

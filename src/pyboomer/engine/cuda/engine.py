@@ -261,7 +261,7 @@ class CudaEngine:
         self.places = {name: i for i, (name, kind) in enumerate(find_fields(read_program(), "State")) if kind == "i4"}
         values: dict[str, Any] = {name: 0 for name, _ in find_fields(read_program(), "Fit")}
         values |= {name: device.address(array) for name, array in self.arrays.items() if array.size}
-        values |= {
+        numbers: dict[str, Any] = {
             "N": n,
             "K": k,
             "stride": stride,
@@ -292,8 +292,8 @@ class CudaEngine:
             "product_scale": product_scale,
             "limit": self.limit if joint else 0.0,
         }
-        self.values = values
-        self.fit = device.put(pack_fit(read_program(), values))
+        self.values = values | numbers
+        self.fit = device.put(pack_fit(read_program(), self.values))
         self.recordings: dict[str, Any] = {}
 
     def _list_known(self, signs: np.ndarray) -> dict[str, np.ndarray]:
