@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from pyboomer.datasets import Dataset, load_dataset
-from pyboomer.engine.sampling import NO_STRATA, count_features, draw_examples, draw_features
+from pyboomer.engine.sampling import NO_STRATA, count_features, draw_examples
 from pyboomer.losses import dense_hessians, example_wise_logistic, label_wise_logistic
-from pyboomer.reference import Condition, ReferenceRule, Setting, covers, rate_candidates, sum_candidates
+from pyboomer.reference import Condition, ReferenceRule, Setting, covers, draw_features, rate_candidates, sum_candidates
 from pyboomer.rules.precision import TIE
 
 Array = NDArray[np.float64]
@@ -182,7 +182,6 @@ def bound_gains(G: Array, a: Array, W: Array, l2: float) -> Array:
 def replay(rules: list[ReferenceRule], X: Array, Y: Array, setting: Setting) -> Iterator[Step]:
     """All refinement steps of a run with the example-wise logistic loss, with exact gains and bounds."""
     scores = np.tile(rules[0].head, (len(X), 1))
-    size = setting.n_drawn_features or X.shape[1]
     for t, rule in enumerate(rules[1:], start=1):
         g, a, b = example_wise_logistic.derivatives(Y, scores)
         curvature = np.concatenate([dense_hessians("diagonal-minus-outer", (a, b)), a[:, :, None]], axis=2)
@@ -193,7 +192,7 @@ def replay(rules: list[ReferenceRule], X: Array, Y: Array, setting: Setting) -> 
             sampled = (weight > 0) & covers(rule.body[:s], X)
             conditions: list[Condition] = []
             exact, bound = [np.empty(0)], [np.empty(0)]
-            for f in draw_features(setting.seed, t, s + 1, X.shape[1], size):
+            for f in draw_features(X.shape[1], setting, t, s + 1):
                 rows = sampled & ~np.isnan(X[:, f])
                 found, G, HA, W = sum_candidates(
                     int(f), X[rows, f], weight[rows], g[rows], curvature[rows], f in setting.nominal

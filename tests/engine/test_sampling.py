@@ -18,8 +18,9 @@ from pyboomer.engine.sampling import (
     count_examples,
     count_features,
     draw_examples,
-    draw_features,
     draw_few,
+    fill_with_draw,
+    make_draw,
 )
 
 seeds = st.integers(0, 2**31 - 2)
@@ -30,6 +31,12 @@ def bootstrap(seed: int, rule: int, n: int) -> NDArray[np.float64]:
     counts = np.full(n, 99.0)  # what was there before must not matter
     draw_examples(seed, rule, n, NO_STRATA, counts)
     return counts
+
+
+def draw_features(seed: int, rule: int, step: int, n_features: int, size: int) -> NDArray[np.int64]:
+    draw = make_draw(n_features, size)
+    fill_with_draw(seed, rule, step, draw)
+    return draw.drawn
 
 
 @given(seeds, numbers, st.integers(1, 200))

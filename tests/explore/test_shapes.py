@@ -1,6 +1,7 @@
 """Shapes add up to the scores exactly, whatever the features are, and say what rules say of each."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,8 @@ def test_of_longer_rules_the_shapes_have_what_is_additive() -> None:
         np.testing.assert_allclose(feature(shapes, name).values[:2, 0], [1, -1])
     # 8 = 1 + 3 * 1 + ... : of a variance of 7, each feature has 1
     assert shapes.shares == pytest.approx({"additive": 3 / 7, "pairwise": 0.0, "more": 4 / 7})
+    noisy = replace(shapes, shares={**shapes.shares, "pairwise": -1e-17})
+    assert repr(noisy) == "<ShapeFunctions of 3 features, 0 pairs: 42.9 % additive, 57.1 % more>"
 
 
 def test_examples_tell_importance_and_centre_shapes() -> None:

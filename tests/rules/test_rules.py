@@ -363,6 +363,7 @@ def test_rules_are_found_by_the_features_and_labels_they_mention() -> None:
         ({"label": "zzz"}, "there is no label 'zzz'; there are 'beach', 'urban'"),
         ({"label": 2}, "there is no label 2; they are numbered from 0 to 1"),
         ({"feature": [0, 1.5]}, "a feature is given by its name or its number, got 1.5"),
+        ({"label": 1.5}, "a label is given by its name or its number, got 1.5"),
         ({"feature": True}, "a feature is given by its name or its number, got True"),
     ],
 )

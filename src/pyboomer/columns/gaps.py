@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.categories import count_below
+from pyboomer.columns.device import DeviceMatrix, find_device_gaps
 from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns
 from pyboomer.compiling.kernel import inner, kernel
@@ -41,10 +42,13 @@ def round_thresholds(rules: RuleEnsemble, columns: Any, X: Matrix) -> RuleEnsemb
     """Find the digits of all thresholds for the training data X and its columns; none has fewer than before."""
     numeric = np.flatnonzero(rules.condition_operators <= ABOVE)
     thresholds, features = rules.condition_values[numeric], rules.condition_features[numeric]
-    if isinstance(columns, BinnedColumns):
+    if isinstance(X, DeviceMatrix):
+        gaps = Gaps(*find_device_gaps(X, features, thresholds))
+    elif isinstance(columns, BinnedColumns):
         return round_by_bins(rules, find_ends(X, columns.codes, np.unique(features)))
-    gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
-    _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
+    else:
+        gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
+        _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
     enough = count_all_digits(thresholds, gaps.below, gaps.above)
     if isinstance(columns, SparseColumns):
         enough[(gaps.below == 0) & _find_never_negative(columns)[features]] = NO_DIGITS

@@ -8,6 +8,7 @@ is told that nobody else calls it, so that it need not keep to conventions: argu
 This takes parts of Numba that are not public: a pass of its compiler, and its library of code.
 """
 
+from itertools import islice
 from typing import Any
 
 from numba import _dynfunc
@@ -15,6 +16,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+
+LARGE = 100  # instructions, at least: a call of such a function takes no time to speak of
 
 
 class InnerLibrary(JITCodeLibrary):
@@ -30,13 +33,24 @@ class InnerLibrary(JITCodeLibrary):
 
 
 class EntryLibrary(JITCodeLibrary):
-    """Code that Python calls, with all that was linked to it."""
+    """Code that Python calls, with all that was linked to it.
+
+    LLVM would copy each function that is called from one place into its caller, and end with one of 15,000
+    instructions. The time to optimise it grows faster than its size, so large functions are left where they are.
+    """
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage.name == "linkonce_odr":  # of another library
                 function.linkage = "internal"
+                if not any(b"alwaysinline" in attribute for attribute in function.attributes) and _is_large(function):
+                    function.add_function_attribute("noinline")
         super()._optimize_final_module()
+
+
+def _is_large(function: Any) -> bool:
+    instructions = (instruction for block in function.blocks for instruction in block.instructions)
+    return next(islice(instructions, LARGE, None), None) is not None
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

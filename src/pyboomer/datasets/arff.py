@@ -201,7 +201,7 @@ def _read_header(file: str, lines: Sequence[str]) -> tuple[str, tuple[Attribute,
                     raise ValueError("@data, but no attribute has been declared")
                 return relation, tuple(attributes.values()), number
             else:
-                raise ValueError(f"expected @relation, @attribute or @data, found {_shorten(text)}")
+                raise ValueError(f"expected @relation, @attribute or @data, found {_quote(text)}")
         except ValueError as cause:
             raise ArffError(f"{file}, line {number}: {cause}") from None
     raise ArffError(f"{file}: there is no @data section" if attributes else f"{file}: there is nothing declared in it")
@@ -210,7 +210,7 @@ def _read_header(file: str, lines: Sequence[str]) -> tuple[str, tuple[Attribute,
 def _read_attribute(text: str, line: int) -> Attribute:
     match = _NAME.match(text)
     if not match:
-        raise ValueError(f"expected the name of an attribute, found {_shorten(text)}")
+        raise ValueError(f"expected the name of an attribute, found {_quote(text)}")
     name, kind = unquote(match[1]), match[2]
     if not name:
         raise ValueError("an attribute has an empty name")
@@ -229,7 +229,7 @@ def _read_attribute(text: str, line: int) -> Attribute:
     word = kind.split()[0].lower() if kind else ""
     if word in ("string", "date", "relational"):
         raise ValueError(f"attribute {name!r} is of type {word}, but only numeric and nominal attributes can be used")
-    raise ValueError(f"attribute {name!r} is of type {_shorten(kind)}, expected numeric or {{value, ...}}")
+    raise ValueError(f"attribute {name!r} is of type {_quote(kind)}, expected numeric or {{value, ...}}")
 
 
 def _read_plain_row(row: str, width: int) -> tuple[list[int], list[float]] | None:
@@ -278,9 +278,9 @@ def _split_sparse(row: str, width: int) -> Iterator[tuple[int, str]]:
     while more:
         match = _PAIR.match(body, position)
         if not match:
-            raise ValueError(f"expected 'index value', found {_shorten(body[position:].strip())}")
+            raise ValueError(f"expected 'index value', found {_quote(body[position:].strip())}")
         if not re.fullmatch("[0-9]{1,18}", match[1]):
-            raise ValueError(f"expected the index of an attribute, found {_shorten(match[1])}")
+            raise ValueError(f"expected the index of an attribute, found {_quote(match[1])}")
         index = int(match[1])
         if index >= width:
             raise ValueError(f"index {index} is out of range, {width} attributes are declared and counted from 0")
@@ -297,9 +297,7 @@ def _split(pattern: re.Pattern[str], text: str) -> list[str]:
     while more:
         match = pattern.match(text, position)
         if not match:
-            raise ValueError(
-                f"cannot read {_shorten(text[position:].strip())}: a quote is not closed or not at the end"
-            )
+            raise ValueError(f"cannot read {_quote(text[position:].strip())}: a quote is not closed or not at the end")
         words.append(match[1].strip())
         position = match.end()
         more = match[2] != "" and (match[2] == "," or position < len(text))
@@ -316,13 +314,13 @@ def _read_value(word: str, attribute: Attribute) -> float:
     if attribute.categories is None:
         if not math.isfinite(number):
             kind = "a finite number" if _is_float(text) else "a number"
-            raise ValueError(f"attribute {attribute.name!r} is numeric, but {_shorten(text)} is not {kind}")
+            raise ValueError(f"attribute {attribute.name!r} is numeric, but {_quote(text)} is not {kind}")
         return number
     if text in attribute.written:
         return attribute.written[text]
     if attribute.numbers is not None and number in attribute.numbers:  # 1.0 where 1 was declared
         return number
-    raise ValueError(f"attribute {attribute.name!r} is nominal, but {_shorten(text)} is not among its values")
+    raise ValueError(f"attribute {attribute.name!r} is nominal, but {_quote(text)} is not among its values")
 
 
 def _encode_numbered_categories(attributes: Sequence[Attribute], columns: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -374,5 +372,5 @@ def _is_float(text: str) -> bool:
     return True
 
 
-def _shorten(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+def _quote(text: str) -> str:
+    return repr(shorten(text, most=40))

@@ -316,34 +316,42 @@ def finish_rates(rating: Rating, n_runs: int, total_weight: float, rates: Rates)
     """What is left to do when all runs are rated."""
 
 
-@rate_runs.of(SumOfLabels, BoundOfLabels)
-def _rate_all(
-    rating: Any,
-    swept: Swept,
-    restart: bool,
-    totals: Array,
-    total_weight: float,
-    rates: Rates,
-) -> None:
-    if _may_degenerate(rating.penalty.l2, totals):
-        _rate_labels(False, True, rating, swept, restart, totals, rates)
-    else:
-        _rate_labels(False, False, rating, swept, restart, totals, rates)
+@by_kind
+def _join(rating: Rating, q: Any, term: Any) -> Any:
+    """What q is with further terms, eight at once: the sum of all, or the largest."""
 
 
-@rate_runs.of(BestLabel)
-def _rate_best(
-    rating: BestLabel,
-    swept: Swept,
-    restart: bool,
-    totals: Array,
-    total_weight: float,
-    rates: Rates,
-) -> None:
+@by_kind
+def _reduce(rating: Rating, q: Any) -> float:
+    """The same of these eight."""
+
+
+@_join.of(SumOfLabels, BoundOfLabels, forceinline=True)
+def _add(rating: Any, q: Any, term: Any) -> Any:
+    return q + term
+
+
+@_reduce.of(SumOfLabels, BoundOfLabels, forceinline=True)
+def _take_total(rating: Any, q: Any) -> float:
+    return total(q)
+
+
+@_join.of(BestLabel, forceinline=True)
+def _take_larger(rating: BestLabel, q: Any, term: Any) -> Any:
+    return larger(q, term)
+
+
+@_reduce.of(BestLabel, forceinline=True)
+def _take_largest(rating: BestLabel, q: Any) -> float:
+    return largest(q)
+
+
+@rate_runs.of(SumOfLabels, BoundOfLabels, BestLabel)
+def _rate_all(rating: Any, swept: Swept, restart: bool, totals: Array, total_weight: float, rates: Rates) -> None:
     if _may_degenerate(rating.penalty.l2, totals):
-        _rate_labels(True, True, rating, swept, restart, totals, rates)
+        _rate_labels(True, rating, swept, restart, totals, rates)
     else:
-        _rate_labels(True, False, rating, swept, restart, totals, rates)
+        _rate_labels(False, rating, swept, restart, totals, rates)
 
 
 @inner
@@ -357,13 +365,11 @@ def _may_degenerate(l2: float, totals: Array) -> bool:
 
 
 @inner(error_model="numpy", forceinline=True)
-def _rate_labels(
-    largest_term: bool, guarded: bool, rating: Any, swept: Swept, restart: bool, totals: Array, rates: Rates
-) -> None:
+def _rate_labels(guarded: bool, rating: Any, swept: Swept, restart: bool, totals: Array, rates: Rates) -> None:
     """q, or its largest term: of the examples that meet a condition, and of the others.
 
-    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r. The first two arguments are known
-    where this is compiled in, so that nothing is asked for each label.
+    One division serves both sides: with r = 1 / (a b), 1 / a = b r and 1 / b = a r. The first argument is known where
+    this is compiled in, so that nothing is asked for each label.
     """
     statistics, weights, l2, sums = swept.statistics, swept.weights, rating.penalty.l2, rating.sums
     size = statistics.shape[1]
@@ -397,10 +403,8 @@ def _rate_labels(
                 a, b = larger(a, floor), larger(b, floor)
             r = 1.0 / (a * b)
             p_inside, p_outside = p_inside * (b * r), p_outside * (a * r)
-            q_inside = larger(q_inside, p_inside) if largest_term else q_inside + p_inside
-            q_outside = larger(q_outside, p_outside) if largest_term else q_outside + p_outside
-        rates.inside[run] = largest(q_inside) if largest_term else total(q_inside)
-        rates.outside[run] = largest(q_outside) if largest_term else total(q_outside)
+            q_inside, q_outside = _join(rating, q_inside, p_inside), _join(rating, q_outside, p_outside)
+        rates.inside[run], rates.outside[run] = _reduce(rating, q_inside), _reduce(rating, q_outside)
         rates.weight[run] = w
         if restart:
             w = 0.0

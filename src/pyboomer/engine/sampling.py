@@ -8,7 +8,6 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): a counter in steps of
 """
 
 import math
-from collections.abc import Sequence
 from numbers import Integral
 from typing import NamedTuple
 
@@ -185,28 +184,9 @@ def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
     return Draw(choices, fixed, np.empty(min(size, len(choices)) + len(fixed), dtype=np.int64))
 
 
-def draw_features(
-    seed: int, rule: int, step: int, n_features: int, size: int, fixed: Sequence[int] = ()
-) -> NDArray[np.int64]:
-    """Draw `size` features without replacement and add the `fixed` ones, in ascending order (Alg. 3, line 2).
-
-    `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
-    """
-    draw = make_draw(n_features, size, np.array(fixed, dtype=np.int64))
-    fill_with_draw(seed, rule, step, draw)
-    return draw.drawn
-
-
-def draw_labels(seed: int, rule: int, n_labels: int, size: int) -> NDArray[np.int64]:
-    """The labels that a rule may be about: `size` of them without replacement, or 0 for each in turn."""
-    draw = make_draw(n_labels, max(size, 1))
-    fill_with_labels(seed, rule, size == 0, draw)
-    return draw.drawn
-
-
 @kernel
 def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
-    """Draw labels, or take the next in turn; rules are counted from 1, behind the default rule."""
+    """Draw the labels that a rule may be about, or take the next in turn; the default rule is number 0."""
     if in_turn:
         labels.drawn[0] = (rule - 1) % labels.choices.shape[0]
     else:
@@ -215,7 +195,10 @@ def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
 
 @kernel
 def fill_with_draw(seed: int, rule: int, step: int, draw: Draw) -> None:
-    """Draw without replacement, and add what is fixed."""
+    """Draw without replacement, and add what is fixed: features (Alg. 3, line 2), or labels.
+
+    `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
+    """
     choices, fixed, drawn = draw.choices, draw.fixed, draw.drawn
     n, n_fixed = choices.shape[0], fixed.shape[0]
     size = drawn.shape[0] - n_fixed

@@ -143,15 +143,18 @@ def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
     if len(decision.vectors) == 0:
         return _join(constants, *odds, COUNT_INDEPENDENT, PREDICT_F1)
     curve = None if decision.calibration is None else decision.calibration.joint
-    joint = JOINT if curve is None else _join(f"JOINT = {_write_curve(curve)}", CALIBRATED_JOINT)
+    joint: tuple[str, ...] = (WEIGH_VECTORS, JOINT)
+    if curve is not None:
+        raw = JOINT.replace("def joint", "def raw_joint")
+        joint = (WEIGH_VECTORS, raw, f"JOINT = {_write_curve(curve)}", CALIBRATED_JOINT)
     functions = {
         "subset": (PREDICT_SUBSET,),
-        "hamming": (JOINT, PREDICT_HAMMING),
-        "f1": (joint, COUNT_KNOWN, PREDICT_F1),
+        "hamming": (WEIGH_VECTORS, JOINT, PREDICT_HAMMING),
+        "f1": (*joint, COUNT_KNOWN, PREDICT_F1),
     }
     if known is not None and curve is not None:
         sums = odds  # there it is said how a curve is followed
-    return _join(*sums, *functions[decision.rule])
+    return _join(*dict.fromkeys((*sums, *functions[decision.rule])))  # what both need stands there once
 
 
 def _write_vectors(decision: Decision) -> str:
@@ -173,10 +176,12 @@ def _write_log_odds(decision: Decision) -> tuple[str, ...]:
         "means": LOG_ODDS_OF_MEANS.replace("CLOSEST", repr(CLOSEST)),
         "vectors": LOG_ODDS_OF_VECTORS.replace("LEAST", repr(LEAST)),
     }[decision.odds]
+    needed = {"scores": (), "means": (LOG,), "vectors": (WEIGH_VECTORS, LOG)}[decision.odds]
     if decision.calibration is None:
-        return (plain,) if decision.odds == "scores" else (LOG, plain)
+        return (*needed, plain)
     curves = _write_tuple("CURVES", map(_write_curve, decision.calibration.labels))
-    return LOG, plain.replace("def log_odds", "def raw_log_odds"), curves, CALIBRATED_LOG_ODDS
+    raw = plain.replace("def log_odds", "def raw_log_odds")
+    return tuple(dict.fromkeys((*needed, LOG, raw, curves, CALIBRATED_LOG_ODDS)))
 
 
 def _write_curve(curve: Curve) -> str:
@@ -377,9 +382,7 @@ def predict(example):
 LOG_ODDS_OF_VECTORS = '''
 def log_odds(example):
     """The log-odds of the labels: how probable the known label vectors are that have them, and those that do not."""
-    sums = score_vectors(example)
-    largest = max(sums)
-    weights = [E ** (value - largest) for value in sums]
+    weights = weigh_vectors(example)
     total = sum(weights)
     odds = []
     for k in range(len(LABELS)):
@@ -403,6 +406,14 @@ def score_vectors(example):
     return [sum(value for value, y in zip(total, vector) if y == "1") for vector in VECTORS]
 '''
 
+WEIGH_VECTORS = '''
+def weigh_vectors(example):
+    """How probable each known label vector is, in relation to the most probable one."""
+    sums = score_vectors(example)
+    largest = max(sums)
+    return [E ** (value - largest) for value in sums]
+'''
+
 PREDICT_SUBSET = '''
 def predict(example):
     """The most probable known label vector; of equals, the first."""
@@ -414,21 +425,15 @@ def predict(example):
 JOINT = '''
 def joint(example):
     """The probability of each known label vector."""
-    sums = score_vectors(example)
-    largest = max(sums)
-    weights = [E ** (value - largest) for value in sums]
+    weights = weigh_vectors(example)
     total = sum(weights)
     return [weight / total for weight in weights]
 '''
 
 CALIBRATED_JOINT = '''
 def joint(example):
-    """The probability of each known label vector, by a curve of its own."""
-    sums = score_vectors(example)
-    largest = max(sums)
-    weights = [E ** (value - largest) for value in sums]
-    total = sum(weights)
-    scaled = [follow(JOINT, weight / total) for weight in weights]
+    """The probability of each known label vector: there is a curve from what the scores say to it."""
+    scaled = [follow(JOINT, share) for share in raw_joint(example)]
     total = sum(scaled)
     return [share / total for share in scaled]
 '''

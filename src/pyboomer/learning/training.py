@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import bin_columns, count_bins
+from pyboomer.columns.device import DeviceMatrix, bin_device_matrix
 from pyboomer.columns.gaps import round_thresholds
 from pyboomer.columns.needless import find_heirs
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
-from pyboomer.engine.choice import make_engine
-from pyboomer.engine.promise import Chunk, Engine, Settings, Task
+from pyboomer.engine.choice import choose_device, make_engine
+from pyboomer.engine.promise import Chunk, Engine, Settings, Task, count_threads
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
@@ -34,7 +34,20 @@ CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ct
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score."""
+    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier, Progress
+    >>> from pyboomer.datasets import load_dataset
+    >>> def is_enough(progress: Progress) -> bool:
+    ...     return progress.n_rules >= 20
+    ...
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(callbacks=is_enough, random_state=1).fit(digits.X, digits.Y)
+    >>> len(clf.rules_)
+    20
+    """
 
     n_rules: int
     seconds: float
@@ -86,6 +99,7 @@ def train(
 ) -> Trained:
     """Learn as many rules as the settings say; `past` are those there are already."""
     matrix, scale = lesson.matrix, lesson.scale
+    settings = choose_device(settings, lesson.Y.shape, sp.issparse(matrix), isinstance(matrix, DeviceMatrix))
     columns, edges = _prepare_columns(lesson, settings)
 
     def replay(scores: Array) -> None:
@@ -146,8 +160,11 @@ def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Arr
     """The columns, and the values that separate their bins if they have any."""
     schema, matrix = lesson.schema, lesson.matrix
     n_bins = count_bins(settings.max_bins, settings.search, matrix)
+    if isinstance(matrix, DeviceMatrix):
+        assert n_bins is not None
+        return bin_device_matrix(matrix, n_bins)
     if n_bins is not None:
-        return bin_columns(matrix, schema.nominal, n_bins, effective_n_jobs(settings.n_jobs))
+        return bin_columns(matrix, schema.nominal, n_bins, count_threads(settings.n_jobs))
     return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
 
 
@@ -185,6 +202,10 @@ def collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, .
 
 def _find_heirs(chunks: Sequence[Chunk], columns: Any, matrix: Matrix) -> NDArray[np.int64]:
     """Which conditions are needless: all that was learned from is covered as before without them."""
+    known = [chunk.heirs for chunk in chunks if chunk.heirs is not None]
+    if len(known) == len(chunks):
+        starts = np.cumsum([0, *(len(heirs) for heirs in known[:-1])])
+        return np.concatenate([heirs + start for heirs, start in zip(known, starts, strict=True)])
     conditions = np.concatenate([chunk.conditions for chunk in chunks])
     offsets = np.append(0, np.cumsum(np.concatenate([chunk.n_conditions for chunk in chunks])))
     return find_heirs(columns, matrix.shape[0], conditions, offsets)

@@ -36,8 +36,8 @@ def find_name(what: str, name: str, names: Sequence[str], index: int = -1) -> in
 
 def find_all(what: str, wanted: Any, names: Sequence[str]) -> list[int]:
     """The indices of what is wanted: a name, an index (from the end, if negative), or a list of those."""
-    given = [wanted] if isinstance(wanted, str | int | np.integer) else list(wanted)
-    return [_find(what, one, names) for one in given]
+    several = np.iterable(wanted) and not isinstance(wanted, str)
+    return [_find(what, one, names) for one in (wanted if several else [wanted])]
 
 
 def _find(what: str, wanted: Any, names: Sequence[str]) -> int:
