@@ -113,8 +113,8 @@ PARAMETERS = (
         lambda value: (
             _one_of("multi", "single")(value) or _is_whole(value, 1) or (_is_fraction(value) and float(value) < 1)
         ),
-        "The labels that a rule scores: all; a single one; a number of them, those of largest gain; or those whose gain "
-        "is at least this fraction of the largest. The first condition of a rule decides which.",
+        "The labels that a rule scores: all; a single one; a number of them, those of largest gain; or those whose "
+        "gain is at least this fraction of the largest. The first condition of a rule decides which.",
     ),
     Parameter(
         "n_rules",
@@ -169,8 +169,8 @@ PARAMETERS = (
         "with-replacement",
         '"with-replacement", "without-replacement", "stratified-label-wise" or "stratified-example-wise"',
         _one_of("with-replacement", "without-replacement", "stratified-label-wise", "stratified-example-wise"),
-        "How to draw the examples of a sample, if bootstrap=True: with replacement (the paper's bootstrap), without, or "
-        "stratified without replacement, by the rarest relevant label of an example or by its whole label vector.",
+        "How to draw the examples of a sample, if bootstrap=True: with replacement (the paper's bootstrap), without, "
+        "or stratified without replacement, by the rarest relevant label of an example or by its whole label vector.",
     ),
     Parameter(
         "max_samples",
@@ -263,9 +263,9 @@ PARAMETERS = (
         None,
         'None or "isotonic"',
         lambda value: value is None or _one_of("isotonic")(value),
-        'How scores become probabilities: by the logistic function (None), or by curves ("isotonic") that are fitted to '
-        "scores of unseen examples. These are the examples held out for early stopping or, without them, all examples "
-        "by five-fold cross-fitting.",
+        'How scores become probabilities: by the logistic function (None), or by curves ("isotonic") that are fitted '
+        "to scores of unseen examples. These are the examples held out for early stopping or, without them, all "
+        "examples by five-fold cross-fitting.",
     ),
     Parameter(
         "class_weight",
@@ -273,8 +273,8 @@ PARAMETERS = (
         'None, "balanced", a dict of classes with positive weights, or a list of such dicts',
         _is_class_weight,
         "How much classes count in training. In a matrix of labels, the classes are 1 (relevant) and 0: {1: 5} makes a "
-        'missed label cost five times as much; a list has a dict for each label. "balanced": the relevant examples of a '
-        "label count as much as all others together. These are weights of labels, as in `fit`; if y is one column, "
+        'missed label cost five times as much; a list has a dict for each label. "balanced": the relevant examples of '
+        "a label count as much as all others together. These are weights of labels, as in `fit`; if y is one column, "
         "weights of examples. Probabilities become those of the weighted examples.",
     ),
     Parameter(
