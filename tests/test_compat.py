@@ -229,7 +229,7 @@ def test_a_regressor_has_a_loss_and_parameters_of_its_own() -> None:
     for config, message in (
         ({"loss": "squared-error-non-decomposable"}, "pyboomer.Loss"),
         ({"loss": "logistic-decomposable"}, "loss must be one of squared-error-decomposable"),
-        ({"binary_predictor": "gfm"}, "'binary_predictor' is no parameter"),
+        ({"binary_predictor": "gfm"}, "'binary_predictor' is not a parameter"),
         ({"instance_sampling": "stratified-example-wise"}, "instance_sampling must be one of none, with"),
     ):
         with pytest.raises(ValueError, match=message):
