@@ -346,8 +346,8 @@ PARAMETERS = (
         '"cpu", "cuda" or "auto"',
         _one_of("cpu", "cuda", "auto"),
         "Where rules are learned and examples are scored: by the processor, or by an NVIDIA GPU, from binned features; "
-        'see docs/gpu.md. "auto": by a GPU if there is one, X is dense, and examples are more than 10,000 and, times '
-        "labels, at least a million.",
+        'see docs/how-to/gpu.md. "auto": by a GPU if there is one, X is dense, and examples are more than 10,000 and, '
+        "times labels, at least a million.",
     ),
     Parameter(
         "verbose",

@@ -244,7 +244,6 @@ def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
         assert time.perf_counter() - killed[0] < 30
         learned = len(model.rules_)
         assert learned > 10
-        client.wait_for_workers(2)
         model.set_params(callbacks=None, n_rules=learned + 5).fit(*data)
         assert len(model.rules_) == learned + 5
     at_once = BoomerClassifier(**OPTIONS | {"n_rules": learned + 5}).fit(X, Y)

@@ -74,9 +74,9 @@ def test_l1_regularised_heads_are_those_of_the_reference(check_oracle: Check, lo
 @pytest.mark.parametrize("head", ["multi", "single", 2, 0.3])
 @pytest.mark.parametrize("size", [0, 1, 3, 5])
 def test_drawn_labels_are_those_of_the_reference(
-    check_oracle: Check, variant: dict[str, Any], head: Any, size: int
+    check_oracle: Check, multi: dict[str, Any], head: Any, size: int
 ) -> None:
-    check_oracle(X, Y, nominal=[5], loss=variant["loss"], head=head, n_drawn_labels=size, n_drawn_features=3)
+    check_oracle(X, Y, nominal=[5], **{**multi, "head": head}, n_drawn_labels=size, n_drawn_features=3)
 
 
 @pytest.mark.parametrize("fixed", [(0,), (2, 5), (0, 1, 2, 3, 4, 5)])

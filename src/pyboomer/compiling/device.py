@@ -84,13 +84,10 @@ class Device:
         self.name = properties["name"].decode()
         self.n_processors = int(properties["multiProcessorCount"])
         self.most_shared = int(properties["sharedMemPerBlockOptin"])
-        self._module = cupy.RawModule(code=program, options=OPTIONS)
-        self._kernels: dict[str, Any] = {}
+        self._program = program
 
     def _get_kernel(self, name: str) -> Any:
-        if name not in self._kernels:
-            self._kernels[name] = self._module.get_function(name)
-        return self._kernels[name]
+        return load_kernel(self._program, name)
 
     def count_free(self) -> int:
         """Bytes of memory that are free, those that CuPy keeps for later included."""
@@ -145,10 +142,24 @@ class Device:
         self.stream.synchronize()
 
 
-@cache
 def find_device(program: str) -> Device:
-    """The GPU that CuPy considers the current one, for the kernels of a program; CuPy keeps them on disk."""
+    """The GPU that CuPy considers the current one, for the kernels of a program.
+
+    Each is a queue of its own, so that threads which learn at the same time do not disturb each other.
+    """
     return Device(import_cupy(), program)
+
+
+@cache
+def load_program(program: str) -> Any:
+    """The kernels of a program; what is compiled is kept on disk by CuPy."""
+    return import_cupy().RawModule(code=program, options=OPTIONS)
+
+
+@cache
+def load_kernel(program: str, name: str) -> Any:
+    """A kernel of a program."""
+    return load_program(program).get_function(name)
 
 
 def import_cupy() -> Any:

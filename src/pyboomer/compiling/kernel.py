@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from numba import config, njit, types
+from numba.extending import models, register_model
 
 from pyboomer.compiling.inner import EntryCompiler, InnerCompiler
 from pyboomer.compiling.store import Store
@@ -22,8 +23,22 @@ def entry(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return partial(entry, **options)
     compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=EntryCompiler, **options)(function)
     if not config.DISABLE_JIT:
-        compiled._cache = Store(function)  # Numba has no public way to say it
+        compiled._cache = Store(function, options.get("_nrt", True))  # Numba has no public way to say it
     return compiled
+
+
+class _CompiledType(types.Dispatcher):
+    """Numba's type of a function that other compiled code calls.
+
+    A number that stands in the code of a caller would be a type of its own, and the function compiled once more for it.
+    """
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        plain_kws = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return super().get_call_type(context, tuple(map(types.unliteral, args)), plain_kws)
+
+
+register_model(_CompiledType)(models.OpaqueModel)
 
 
 class Compiled:
@@ -40,8 +55,8 @@ class Compiled:
         return njit(nogil=True, _nrt=False, **no_entry, **self.options)(self.py_func)
 
     @property
-    def _numba_type_(self) -> types.Dispatcher:
-        return types.Dispatcher(self.compiled)  # what Numba sees of it
+    def _numba_type_(self) -> _CompiledType:
+        return _CompiledType(self.compiled)  # what Numba sees of it
 
 
 class Inner(Compiled):

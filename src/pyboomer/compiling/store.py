@@ -24,6 +24,7 @@ import numba
 from numba import config
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
@@ -60,14 +61,20 @@ def list_folders() -> Iterator[Path]:
 class Store(NullCache):
     """The compiled code of one function; Numba asks it before it compiles, and tells it afterwards."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], makes_arrays: bool = True) -> None:
         code = function.__code__
+        self.makes_arrays = makes_arrays
         self.name = "".join(letter for letter in f"{function.__module__}.{function.__qualname__}" if letter not in "<>")
         self.facts = f"{sys.implementation.cache_tag} {code.co_firstlineno} {code.co_code.hex()}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for arguments of some types, or None if there is none; then it will be compiled."""
-        target_context.refresh()
+        """The code for arguments of some types, or None if there is none; then it will be compiled.
+
+        Numba's store would have all of Numba imported first, which takes longer than all else. To compile takes that,
+        and Numba sees to it; to load takes no more than the functions that machine code calls to make arrays.
+        """
+        if self.makes_arrays:
+            rtsys.initialize(target_context)
         name = self._name_file(sig, target_context.codegen())
         for folder in list_folders():
             content = _read(folder / name)

@@ -49,7 +49,6 @@ class Profile(NamedTuple):
     form: LabelForm | TargetForm
     n: int  # examples that count
     absent: NDArray[np.uint8] | None  # bits of the rows of a block that do not, if there are any
-    kinds: Kinds | None  # of labels
     weight: int  # in units
     largest: float  # weight
     known: NDArray[np.bool_]  # (K,): whether any target is
@@ -62,16 +61,16 @@ def measure_weights(weight: Any) -> tuple[int, float]:
     return len(values), float(values.max(initial=0.0)) if values.ndim == 1 else 1.0
 
 
-def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> Profile | None:
-    """Look at the labels of a block; None if it has no rows. `number` is that of the block."""
+def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> tuple[Profile | None, Kinds | None]:
+    """Look at the labels of a block, whose number is `number`; there is nothing to tell of one without rows."""
     if y.shape[0] == 0:
-        return None
+        return None, None
     labels = model._read_labels(y, getattr(model, "_form", None))
     n, k = labels.values.shape
     examples = _read_present(np.zeros((n, 1)), labels, weight)
     if examples is None:
         nothing = np.packbits(np.ones(n, dtype=bool))
-        return Profile(labels.form, 0, nothing, None, 0, 0.0, np.zeros(k, dtype=bool), np.zeros(3))
+        return Profile(labels.form, 0, nothing, 0, 0.0, np.zeros(k, dtype=bool), np.zeros(3)), None
     absent = None
     if len(examples.Y) < n:
         marked = np.arange(n, dtype=np.float64)[:, None]
@@ -88,7 +87,7 @@ def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> 
     else:
         kinds = _list_kinds(examples, labels.form, whole, number)
     largest = float(examples.weight.max())
-    return Profile(labels.form, len(examples.Y), absent, kinds, int(whole.sum()), largest, known, moments)
+    return Profile(labels.form, len(examples.Y), absent, int(whole.sum()), largest, known, moments), kinds
 
 
 def _read_present(matrix: Any, labels: Any, weight: Any) -> Examples | None:
@@ -135,33 +134,35 @@ def _pack(Y: NDArray[Any], label_weight: Array | None) -> NDArray[np.uint64]:
     return np.vstack([words, np.ascontiguousarray(label_weight).view(np.uint64).T])
 
 
-def merge_kinds(parts: Sequence[Kinds]) -> Kinds:
-    """Those of several blocks, in the order in which they are first seen."""
-    weighted = any(part.label_weight is not None for part in parts)
+def merge_kinds(blocks: Sequence[Kinds | None]) -> Kinds | None:
+    """Those of several blocks, in the order in which they are first seen; None if there are none."""
+    parts = [part for part in blocks if part is not None]
+    if not parts:
+        return None
     Y = np.concatenate([part.Y for part in parts])
     label_weight = None
-    if weighted:
+    if any(part.label_weight is not None for part in parts):
         each = [np.ones(part.Y.shape) if part.label_weight is None else part.label_weight for part in parts]
         label_weight = np.concatenate(each)
     weight, largest, times, first = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("weight", "largest", "times", "first")
     )
-    _, group = group_equal(_pack(Y, label_weight))
-    size = int(group.max()) + 1
-    total, most, often = np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size, dtype=np.int64)
-    np.add.at(total, group, weight)
-    np.maximum.at(most, group, largest)
-    np.add.at(often, group, times)
-    order = np.argsort(first)
-    kept = order[np.sort(np.unique(group[order], return_index=True)[1])]
-    if len(kept) > MOST_ROWS:
+    kept, group = group_equal(_pack(Y, label_weight))
+    size = len(kept)
+    if size > MOST_ROWS:
         raise ValueError(
-            f"there are {len(kept):,} different rows of labels and their weights, at most {MOST_ROWS:,} can be looked "
-            "at in one place: give weights per example, of shape (N,)"
+            f"there are {size:,} different rows of labels and their weights, at most {MOST_ROWS:,} can be looked at in "
+            "one place: give weights per example, of shape (N,)"
         )
-    own = group[kept]
-    some = None if label_weight is None else label_weight[kept]
-    return Kinds(Y[kept], some, total[own], most[own], often[own], first[kept])
+    total, often = np.zeros((2, size), dtype=np.int64)
+    most, earliest = np.zeros(size), np.full(size, np.iinfo(np.int64).max)
+    np.add.at(total, group, weight)
+    np.add.at(often, group, times)
+    np.maximum.at(most, group, largest)
+    np.minimum.at(earliest, group, first)
+    order = np.argsort(earliest)
+    some = None if label_weight is None else label_weight[kept[order]]
+    return Kinds(Y[kept[order]], some, total[order], most[order], often[order], earliest[order])
 
 
 def merge_forms(forms: Sequence[Any]) -> Any:

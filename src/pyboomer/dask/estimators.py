@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
+from pyboomer.arrays import Matrix
 from pyboomer.classifier import BoomerClassifier
 from pyboomer.dask.fitting import fit
 from pyboomer.dask.parts import is_collection
@@ -60,6 +61,14 @@ class DaskEstimator(RuleEstimator):
             own = {name: value for name, value in self.__dict__.items() if name not in ("client", "client_")}
             local.__dict__.update(own)
         return local
+
+    def _read_table(self, X: Any) -> Matrix:
+        if is_collection(X):
+            raise TypeError("X must be data of this machine here; compute a part of it, such as X.blocks[0].compute()")
+        return super()._read_table(X)
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(**self.get_params(deep=False))  # a client cannot be copied
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

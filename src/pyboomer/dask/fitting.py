@@ -45,6 +45,7 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
 
 CHUNK_SECONDS = 0.5  # how long a team learns before the client looks for Ctrl-C
+TOGETHER = 8  # blocks whose labels are merged at once
 MOST_VALUES = 2**24  # of samples that one task takes quantiles of: 128 MB
 
 
@@ -53,6 +54,7 @@ class Counted(NamedTuple):
 
     parts: list[Part]
     profiles: list[Profile | None]
+    kinds: Kinds | None  # of all their labels
     unit: float  # of weights
 
     def list_present(self) -> list[tuple[Part, Profile, int]]:
@@ -105,7 +107,8 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
     schema, facts, edges = read_features(client, reader, present, n, feature_names, model.max_bins, past)
     reader.__dict__.update(facts)
     reader._form = form
-    examples, kinds = merge_examples(reader, profiles, form, counted.unit, n)
+    kinds = counted.kinds
+    examples = merge_examples(reader, profiles, kinds, form, counted.unit, n)
     warn_of_unknown(examples, form.names)
     seed = model._draw_seed(past)
     model.__dict__.update(facts)
@@ -175,27 +178,29 @@ def count_parts(client: Client, reader: Any, parts: list[Part]) -> Counted:
     if weights:
         unit = choose_weight_unit(compute(client, [dask.delayed(measure_weights)(weight) for weight in weights]))
     shared = share(reader)
-    tasks = [
-        dask.delayed(profile_block)(part.y, part.weight, shared, unit, number) for number, part in enumerate(parts)
-    ]
-    return Counted(parts, compute(client, tasks), unit)
+    profile, take, merge = dask.delayed(profile_block), dask.delayed(_take), dask.delayed(merge_kinds)
+    tasks = [profile(part.y, part.weight, shared, unit, number) for number, part in enumerate(parts)]
+    kinds = [take(task, 1) for task in tasks]
+    while len(kinds) > 1:  # so that few are in one place at a time
+        kinds = [merge(kinds[i : i + TOGETHER]) for i in range(0, len(kinds), TOGETHER)]
+    *profiles, merged = compute(client, [*(take(task, 0) for task in tasks), *kinds])
+    return Counted(parts, profiles, merged, unit)
 
 
 def merge_examples(
-    reader: Any, profiles: Sequence[Profile], form: Any, unit: float, n: int
-) -> tuple[Examples, Kinds | None]:
-    """One example for all that have the same labels, and the kinds there are; of targets, one for all."""
-    if profiles[0].kinds is None:
+    reader: Any, profiles: Sequence[Profile], kinds: Kinds | None, form: Any, unit: float, n: int
+) -> Examples:
+    """One example for all that have the same labels; of targets, one for all."""
+    if kinds is None:
         known = np.any([profile.known for profile in profiles], axis=0)
         weight = np.array([sum(profile.weight for profile in profiles) * unit])
         Y = np.zeros((1, len(known)))
-        return Examples(None, Y, weight, None if known.all() else known[None].astype(np.float64), n), None
-    kinds = merge_kinds([profile.kinds for profile in profiles if profile.kinds is not None])
+        return Examples(None, Y, weight, None if known.all() else known[None].astype(np.float64), n)
     labels = kinds.Y if form.classes is None else read_labels(kinds.Y[:, 0], form).values
     if getattr(reader, "class_weight", None) == "balanced":
         reader.class_weight = balance(kinds, labels, form)
     weight = kinds.weight.astype(np.float64) * unit
-    return reader._weigh(Examples(None, labels, weight, kinds.label_weight, n), form), kinds
+    return reader._weigh(Examples(None, labels, weight, kinds.label_weight, n), form)
 
 
 def find_alike(profiles: Sequence[Profile]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from distributed import Client, Worker
+from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import to_serialize
 from numpy.typing import NDArray
@@ -32,7 +33,8 @@ class Member:
 
     shard: Shard
     thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pyboomer"))
-    learner: ClusterLearner | None = None  # of the leader
+    team: "WorkerTeam | None" = None  # of the leader
+    learner: ClusterLearner | None = None
 
 
 MEMBERS: dict[str, Member] = {}  # by the names of fits
@@ -57,9 +59,14 @@ class WorkerTeam:
 
     def __init__(self, fit: str, worker: Worker, shard: Shard, others: Sequence[str]) -> None:
         self.fit, self.worker, self.shard, self.others = fit, worker, shard, others
+        self.comms: dict[str, Comm] = {}  # kept, so that a worker is lost as soon as its connection is
 
     def ask(self, orders: Sequence[Order]) -> list[Any]:
         """Let every shard obey some orders."""
+        if not self.others:
+            own = self.shard.obey(orders)
+            self.shard.settle()
+            return [own]
         asked = asyncio.run_coroutine_threadsafe(self._ask_others(orders), self.worker.loop.asyncio_loop)
         try:
             own = self.shard.obey(orders)
@@ -73,15 +80,18 @@ class WorkerTeam:
         return list(await asyncio.gather(*(self._ask_one(address, orders) for address in self.others)))
 
     async def _ask_one(self, address: str, orders: Sequence[Order]) -> Any:
-        pool = self.worker.rpc
         try:
-            comm = await pool.connect(address, timeout=CONNECTING)
-            try:
-                return await send_recv(comm, op=OPERATION, fit=self.fit, orders=to_serialize(list(orders)))
-            finally:
-                pool.reuse(address, comm)
+            if address not in self.comms:
+                self.comms[address] = await self.worker.rpc.connect(address, timeout=CONNECTING)
+            message = {"op": OPERATION, "fit": self.fit, "orders": to_serialize(list(orders))}
+            return await send_recv(self.comms[address], **message)
         except (TimeoutError, OSError) as error:
-            raise ConnectionError(f"worker {address} was lost ({type(error).__name__}: {error})") from None
+            raise ConnectionError(f"worker {address} was lost ({type(error).__name__})") from None
+
+    def close(self) -> None:
+        """Give the connections back."""
+        while self.comms:
+            self.worker.rpc.reuse(*self.comms.popitem())
 
 
 # --- What the client lets workers do ----------------------------------------------------------------------------------
@@ -101,7 +111,7 @@ async def join(
 async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> tuple[list[Chunk], list[Any]]:
     """Become the leader; returns the rules that there are at the beginning."""
     member = MEMBERS[fit]
-    team = WorkerTeam(fit, dask_worker, member.shard, others)
+    member.team = team = WorkerTeam(fit, dask_worker, member.shard, others)
     member.learner = await _do(member, ClusterLearner, team, course, member.shard.threads.n_threads)
     return member.learner.take_rules(), member.learner.take_heirs()
 
@@ -128,6 +138,8 @@ async def leave(fit: str) -> None:
     if member is not None:
         member.thread.shutdown(wait=False)
         member.shard.close()
+        if member.team is not None:
+            member.team.close()
         if member.learner is not None:
             member.learner.close()
 
@@ -168,8 +180,10 @@ class TeamEngine:
             answers = self.client.run(function, self.fit, *arguments, workers=workers)
         except OSError as error:
             self.failed = True
+            known = isinstance(error, ConnectionError)
+            lost_one = str(error) if known else f"worker {self.leader} was lost ({type(error).__name__})"
             raise RuntimeError(
-                f"training on the cluster ended: {error}. The {self.n_rules} rules learned so far are kept: set "
+                f"training on the cluster ended: {lost_one}. The {self.n_rules} rules learned so far are kept: set "
                 "warm_start=True and fit again to go on with them"
             ) from error
         except BaseException:

@@ -20,7 +20,7 @@ from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.cuda import needless
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.plan import is_single
-from pyboomer.engine.promise import Chunk, Replay, Settings, Task
+from pyboomer.engine.promise import Chunk, Replay, Settings, Task, count_threads
 from pyboomer.engine.sampling import (
     count_examples,
     count_features,
@@ -41,7 +41,9 @@ JOINT = NO_TWIN + 1  # the number of the joint loss in the kernels
 MULTI, SINGLE, PARTIAL = range(3)
 THREADS = 256
 BIN_THREADS = 512
-LABELS = 32  # whose ratings, or sums, a block finds
+LABELS = 32  # whose ratings a block finds
+SECTOR = 8  # numbers of statistics that memory reads at once
+LARGEST_SYSTEM = 48  # labels up to which Eq. 16 is solved by elimination, as in the kernels
 LONGEST = 1024  # conditions of a rule
 RULES = 256  # that are read back at once
 AT_ONCE = 16  # refinements that are launched without a look whether there will be as many
@@ -50,6 +52,7 @@ ROOM = 2**26  # bytes of features drawn ahead
 SHARED = 96 * 1024  # bytes of shared memory for sums over bins: two blocks share a multiprocessor
 OFTEN = 31  # how many standard deviations more often than on average an example may be drawn
 WHOLE = 2.0**31 - 1
+BLOCK = 2**14  # examples whose weights are added up at once
 USUAL = 0.5  # share of the examples from which on a bin is not summed
 
 
@@ -91,8 +94,11 @@ class CudaEngine:
     # --- Preparation --------------------------------------------------------------------------------------------------
 
     def _learn_default_rule(self) -> tuple[np.ndarray, float]:
-        threads = Threads()
-        return find_default_head(Ledger(merge_equal(self.task), self.settings.loss, False, threads), self.settings)
+        threads = Threads(count_threads(self.settings.n_jobs))
+        ledger = Ledger(_condense(self.task, self.settings.loss), self.settings.loss, False, threads)
+        found = find_default_head(ledger, self.settings)
+        threads.close()
+        return found
 
     def _plan(self) -> None:
         """Sizes of all that is done."""
@@ -113,6 +119,8 @@ class CudaEngine:
         self.n_bins = int(codes.max()) + 1
         single = is_single(settings.head, k)
         self.outer = isinstance(choose_layout(settings.loss, k, single), Outer)
+        self.iterates = self.outer and k > LARGEST_SYSTEM
+        self.span = 8 if k <= 4 * LABELS else 32  # columns that a warp sums
         self.head = SINGLE if single else MULTI
         m = len(self.labels.drawn) if self.draws_labels else k
         self.head_size, self.head_share = m, 0.0
@@ -133,13 +141,13 @@ class CudaEngine:
         columns = 2 * n_labels + 1
         for tile in (32, 16, 8):
             left = room // 4 - BIN_THREADS * tile
-            self.tile, self.group = tile, min(n_features, left // (self.n_bins * tile))
+            self.tile, self.group = tile, min(n_features, left // (self.n_bins * tile + 1))
             if self.group >= min(n_features, 8) and (columns > tile // 2 or tile == 8):
                 break
         self.group = max(1, self.group)
         groups, tiles = -(-n_features // self.group), -(-columns // self.tile)
         self.bin_grid = (max(1, 4 * self.device.n_processors // (groups * tiles)), tiles, groups)
-        self.bin_shared = 4 * (self.group * self.n_bins * self.tile + BIN_THREADS * self.tile)
+        self.bin_shared = 4 * (self.group * self.n_bins * self.tile + BIN_THREADS * self.tile + self.group)
 
     def _find_scales(self) -> tuple[np.ndarray, np.ndarray, float, float, float]:
         """The powers of 2 by which terms become whole numbers that fit 32 bits, and their sums 64."""
@@ -182,13 +190,13 @@ class CudaEngine:
         g_scale, h_scale, w_scale, head_scale, product_scale = self._find_scales()
         tiles = -(-k // LABELS)
         n_parts = (3 * tiles if self.outer and settings.l1 > 0 else tiles) * f * b * 2
-        n_rates = -(-2 * f * b // 32) * 32
+        stride = -(-k // SECTOR) * SECTOR
         joint = self._list_known(signs) if self.loss == JOINT else {}
         n_vectors = len(joint["factor"]) if joint else 0
         self.row_blocks = min(-(-n // THREADS), 8 * device.n_processors)
         arrays: dict[str, tuple[Any, Any]] = {  # what is not copied from the host: shape and dtype
-            "gradient": ((n, k), np.float32),
-            "curvature": ((n, k), np.float32),
+            "gradient": ((n, stride), np.float32),
+            "curvature": ((n, stride), np.float32),
             "counts": (n, np.uint32),
             "rows": ((2, n), np.uint32),
             "factors": ((2, n), np.float32),
@@ -197,8 +205,9 @@ class CudaEngine:
             "bins": ((f, b, self.pitch), np.int64),
             "totals": (self.pitch, np.int64),
             "parts": (n_parts, np.float64),
-            "rates": (n_rates + n_rates // 32, np.float64),
+            "rates": (2 * f * b, np.float64),
             "occupied": ((f, 4), np.uint64),
+            "candidates": ((f, 4), np.uint64),
             "bin_weight": ((f, b), np.int64),
             "present_weight": (f, np.int64),
             "gains": (k, np.float64),
@@ -206,8 +215,8 @@ class CudaEngine:
             "covered": (n, np.uint32),
             "sums": (2 * k + 1, np.int64),
             "vectors": ((6, k), np.float64),
-            "dots": (n if self.outer else 0, np.float64),
-            "products": (k, np.int64),
+            "dots": (n if self.iterates else 0, np.float64),
+            "products": (k * k if self.outer and k <= LARGEST_SYSTEM else k, np.int64),
             "out_size": (rules, np.int32),
             "out_body": ((rules, self.longest, 4), np.float64),
             "out_labels": ((rules, k), np.int32),
@@ -242,11 +251,12 @@ class CudaEngine:
         state["rule"] = self.n_rules - 1
         self.arrays["state"] = device.put(state.view(np.int32))
         self.places = {name: i for i, (name, kind) in enumerate(find_fields(read_program(), "State")) if kind == "i4"}
-        values = {name: 0 for name, _ in find_fields(read_program(), "Fit")}
+        values: dict[str, Any] = {name: 0 for name, _ in find_fields(read_program(), "Fit")}
         values |= {name: device.address(array) for name, array in self.arrays.items() if array.size}
         numbers: dict[str, Any] = {
             "N": n,
             "K": k,
+            "stride": stride,
             "F": f,
             "B": b,
             "pitch": self.pitch,
@@ -259,6 +269,7 @@ class CudaEngine:
             "first": 0,
             "loss": self.loss,
             "outer": int(self.outer),
+            "span": self.span,
             "head": self.head,
             "head_size": self.head_size,
             "head_share": self.head_share,
@@ -324,12 +335,15 @@ class CudaEngine:
 
     def _list_head(self) -> list[Launch]:
         """The sums of the head (Alg. 2)."""
-        tiles = -(-(2 * self.task.Y.shape[1] + 1) // LABELS)
-        return [self._over_rows("cover"), Launch("sum_covered", (self._divide(tiles), tiles), THREADS)]
+        tiles = -(-(2 * self.task.Y.shape[1] + 1) // self.span)
+        launches = [self._over_rows("cover"), Launch("sum_covered", (self._divide(tiles), tiles), THREADS)]
+        if self.outer and not self.iterates:
+            launches.append(Launch("solve_system", (self._divide(1),), THREADS))
+        return launches
 
     def _list_multiplication(self) -> list[Launch]:
         """A step of conjugate gradients."""
-        tiles = -(-self.task.Y.shape[1] // LABELS)
+        tiles = -(-self.task.Y.shape[1] // self.span)
         return [self._over_rows("multiply_rows"), Launch("multiply_columns", (self._divide(tiles), tiles), THREADS)]
 
     def _divide(self, n_tiles: int) -> int:
@@ -392,7 +406,7 @@ class CudaEngine:
             self._run("begin", begin)
             self._draw_sample(self.n_rules)
             begin = []
-        if self.longest <= AT_ONCE and not self.outer:  # no look at anything is needed
+        if self.longest <= AT_ONCE and not self.iterates:  # no look at anything is needed
             self._run("rule", [*begin, sample, *refine, *head, apply])
             return
         self._run("body", [*begin, sample, *refine])
@@ -401,8 +415,8 @@ class CudaEngine:
             self._draw_further(slot, n_steps + STEPS + 1)
             self._run("steps", STEPS * step)
             n_steps += STEPS
-        self._run("head", [*head, *(STEPS * self._list_multiplication() if self.outer else [])])
-        while self.outer and not self._ask("solved"):
+        self._run("head", [*head, *(STEPS * self._list_multiplication() if self.iterates else [])])
+        while self.iterates and not self._ask("solved"):
             self._run("multiplications", STEPS * self._list_multiplication())
         self._run("apply", [apply])
 
@@ -460,6 +474,24 @@ class CudaEngine:
         self.device.wait()
         self.recordings.clear()
         self.arrays.clear()
+
+
+def _condense(task: Task, loss: Loss) -> Task:
+    """A task of few examples that has the same default rule: where each label is on its own, sums of weights do."""
+    number, (n, k) = number_loss(loss), task.Y.shape
+    if number not in (LABEL_WISE, SQUARED):
+        return merge_equal(task)
+    total, sums = np.zeros((2, k))  # of the weights, and of the weights of relevant labels or of targets
+    for start in range(0, n, BLOCK):
+        Y, weight = task.Y[start : start + BLOCK], task.weight[start : start + BLOCK, None]
+        if task.label_weight is not None:
+            weight = weight * task.label_weight[start : start + BLOCK]
+        total += (weight * np.ones(k)).sum(axis=0)
+        sums += (weight * (Y > 0 if number == LABEL_WISE else Y)).sum(axis=0)
+    if number == LABEL_WISE:  # an example that has all labels, and one that has none
+        signs = np.array([[1], [-1]], dtype=np.int8).repeat(k, axis=1)
+        return Task(None, signs, np.ones(2), np.stack([sums, np.maximum(total - sums, 0.0)]))
+    return Task(None, (sums / np.where(total > 0, total, 1.0))[None], np.ones(1), total[None])
 
 
 def _make_default_chunk(head: np.ndarray, gain: float, weight: float) -> Chunk:

@@ -6,10 +6,13 @@
 // and a part of the examples. It adds up in shared memory, in 32 bits; what overflows goes to the 64 bits of the result.
 // The bin that most examples are in is left out: it is what all others leave of the total.
 
-__device__ __forceinline__ void add32(int* place, int x, i64* result) {
-  int old = atomicAdd(place, x);
+__device__ __forceinline__ int overflows(int old, int x) {  // negative if their sum does
   int now = (int)((u32)old + (u32)x);
-  if (((old ^ now) & (x ^ now)) < 0) add64(result, x > 0 ? 1ll << 32 : -(1ll << 32));
+  return (old ^ now) & (x ^ now);
+}
+__device__ __forceinline__ void carry(int x, i64* result) { add64(result, x > 0 ? 1ll << 32 : -(1ll << 32)); }
+__device__ __forceinline__ void add32(int* place, int x, i64* result) {
+  if (overflows(atomicAdd(place, x), x) < 0) carry(x, result);
 }
 
 template <int T>
@@ -19,7 +22,7 @@ __device__ void sum_bins(const Fit& f) {
   if (s.done) return;
   int m = s.m, n_columns = 2 * m + 1;
   if ((int)blockIdx.y * T >= n_columns) return;
-  int n = s.n, n_parts = min((int)gridDim.x, max(1, n / 1024));
+  int n = s.n, n_parts = min((int)gridDim.x, max(1, n / 512));
   if ((int)blockIdx.x >= n_parts) return;
   int per_part = ((n + n_parts - 1) / n_parts + 31) / 32 * 32;
   int start = blockIdx.x * per_part, end = min(n, start + per_part);
@@ -30,6 +33,8 @@ __device__ void sum_bins(const Fit& f) {
 
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, sub = lane / T;
   int* own = room + count * B * T + warp * T * 32 + lane;  // the terms of this thread's column, for T examples
+  int* usual = room + count * B * T + BIN_THREADS * T;     // the usual bin of each feature
+  for (int i = threadIdx.x; i < count; i += blockDim.x) usual[i] = f.usual[features[first + i]];
   for (int i = threadIdx.x; i < count * B * T; i += blockDim.x) room[i] = 0;
   __syncthreads();
 
@@ -49,31 +54,49 @@ __device__ void sum_bins(const Fit& f) {
     for (int i = 0; i < T; i++) {  // examples sub * T + i of these 32
       u32 r = __shfl_sync(FULL, row, sub * T + i);
       float w = __shfl_sync(FULL, factor, sub * T + i);
-      float x = source ? source[(i64)r * f.K] : 1.0f;
+      float x = source ? source[(i64)r * f.stride] : 1.0f;
       int term = __float2int_rn(x * w * scale);
       if (column == 2 * m && w > 0) term = max(term, 1);  // however small a weight is, it is not 0
       own[i * 32] = term;
       total += term;
     }
-    for (int i = 0; i < count; i++) {
-      int usual = f.usual[features[first + i]];
-      int code = j < end ? f.step_codes[(first + i) * f.N + j] : 0;
-      u32 mask = __ballot_sync(FULL, j < end && code != usual);
-      int* place = room + i * B * T + lane % T;
-      i64* result = f.bins + (i64)(first + i) * B * f.pitch + column;
-      if (mask == FULL) {
-#pragma unroll 8
-        for (int e = 0; e < T; e++) {
-          int bin = __shfl_sync(FULL, code, sub * T + e);
-          if (own[e * 32]) add32(place + bin * T, own[e * 32], result + bin * f.pitch);
-        }
-      } else {
-        u32 left = T == 32 ? mask : mask >> (sub * T) & ((1u << (T & 31)) - 1);
-        while (__any_sync(FULL, left != 0)) {
-          int e = left ? __ffs(left) - 1 : 0;
-          int bin = __shfl_sync(FULL, code, sub * T + e);
-          if (left && own[e * 32]) add32(place + bin * T, own[e * 32], result + bin * f.pitch);
-          left &= left - 1;
+    for (int i0 = 0; i0 < count; i0 += 4) {
+      int codes[4];  // asked for together
+#pragma unroll
+      for (int q = 0; q < 4; q++) codes[q] = i0 + q < count && j < end ? f.step_codes[(first + i0 + q) * f.N + j] : 0;
+#pragma unroll
+      for (int q = 0; q < 4; q++) {
+        int i = i0 + q, code = codes[q];
+        if (i >= count) break;
+        u32 mask = __ballot_sync(FULL, j < end && code != usual[i]);
+        int* place = room + i * B * T + lane % T;
+        i64* result = f.bins + (i64)(first + i) * B * f.pitch + column;
+        if (mask == FULL) {
+          for (int e0 = 0; e0 < T; e0 += 8) {  // eight additions at a time, none of which waits for another
+            int x[8], old[8], over = 0;
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+              x[e] = own[(e0 + e) * 32];
+              old[e] = atomicAdd(place + __shfl_sync(FULL, code, sub * T + e0 + e) * T, x[e]);
+            }
+#pragma unroll
+            for (int e = 0; e < 8; e++) over |= overflows(old[e], x[e]);
+            if (__any_sync(FULL, over < 0)) {
+#pragma unroll
+              for (int e = 0; e < 8; e++) {
+                int bin = __shfl_sync(FULL, code, sub * T + e0 + e);
+                if (overflows(old[e], x[e]) < 0) carry(x[e], result + bin * f.pitch);
+              }
+            }
+          }
+        } else {
+          u32 left = T == 32 ? mask : mask >> (sub * T) & ((1u << (T & 31)) - 1);
+          while (__any_sync(FULL, left != 0)) {
+            int e = left ? __ffs(left) - 1 : 0;
+            int bin = __shfl_sync(FULL, code, sub * T + e);
+            if (left && own[e * 32]) add32(place + bin * T, own[e * 32], result + bin * f.pitch);
+            left &= left - 1;
+          }
         }
       }
     }

@@ -24,6 +24,8 @@ typedef long long i64;
 #define THREADS 256  // of a block, unless told
 #define WARPS 8
 #define BIN_THREADS 512  // of a block that sums over bins
+#define EACH 4       // examples that a thread looks at before it asks for places in a list
+#define LARGEST_SYSTEM 48  // labels up to which Eq. 16 is solved by elimination
 #define PATTERN_WORDS 16  // 2^10 sets of conditions
 #define CG_TOLERANCE 1e-10  // of the residual of conjugate gradients, relative to the right-hand side
 
@@ -42,8 +44,8 @@ struct Fit {
   const i8* signs;           // (N, K) labels, 0 for unknown ones; of targets, 1 for the known ones
   const float* label_weight; // (N, K), or null if all that is known has weight 1
   double* scores;            // (N, K)
-  float* gradient;           // (N, K)
-  float* curvature;          // (N, K): h of a diagonal Hessian, or a of diag(a) - g g^T
+  float* gradient;           // (N, stride)
+  float* curvature;          // (N, stride): h of a diagonal Hessian, or a of diag(a) - g g^T
   const float* g_scale;      // (K,) powers of 2 that terms of sums over bins are multiplied with
   const float* h_scale;      // (K,)
   u32* counts;               // (N,) how often each example was drawn; zeros before and after a sample is taken
@@ -55,8 +57,9 @@ struct Fit {
   i64* bins;                 // (F, B, pitch) sums over bins; zeros before and after a step
   i64* totals;               // (pitch,) sums over all that is covered; zeros before and after a step
   double* parts;             // (tiles, F, B, 2) ratings of each condition and its negation, from 32 labels each
-  double* rates;             // (F, B, 2) and their maxima, 32 each
-  u64* occupied;             // (F, 4) which bins are not empty
+  double* rates;             // (F, B, 2) the sums of these
+  u64* occupied;             // (F, 4) which bins are not empty ...
+  u64* candidates;           // (F, 4) ... and there are conditions on
   i64* bin_weight;           // (F, B) the weight of what meets the condition of each bin
   i64* present_weight;       // (F,) the weight of what has a value
   double* gains;             // (K,) of each label on its own
@@ -65,7 +68,7 @@ struct Fit {
   i64* sums;                 // (2K + 1) their sums; zeros before and after
   double* vectors;           // (6, K) of conjugate gradients
   double* dots;              // (N,)
-  i64* products;             // (K,) zeros before and after
+  i64* products;             // (K,), or (K, K) of a system; zeros before and after
   int* out_size;             // (rules,) of what has been learned: conditions ...
   double* out_body;          // (rules, longest, 4) feature, operator, value, gain with it
   int* out_labels;           // (rules, K)
@@ -86,6 +89,7 @@ struct Fit {
   int* heirs;                // (rules, 64) zeros before
   i64 N;
   i64 K;
+  i64 stride;                // numbers between two rows of statistics: a multiple of 8, the size of a sector
   i64 F;                     // features drawn
   i64 B;                     // bins, that of missing values included if there are any
   i64 pitch;                 // columns of the sums over bins
@@ -98,6 +102,7 @@ struct Fit {
   i64 first;                 // the number of the first rule of the chunk
   i64 loss;
   i64 outer;                 // whether the Hessian is diag(a) - g g^T, else diagonal
+  i64 span;                  // columns that a warp sums, 8 or 32
   i64 head;
   i64 head_size;             // of partial heads: the most labels ...
   double head_share;         // ... and the least share of the largest gain
@@ -168,12 +173,15 @@ __device__ bool is_last_block(State* s, int n_blocks) {
   return last;
 }
 
-// A place in a list for each thread that keeps something; all threads of a block ask. The order is free.
-__device__ int append(bool keep, int* length) {
+// Places in a list for what each thread keeps, `count` things; all threads of a block ask. The order is free.
+__device__ int append(int count, int* length) {
   __shared__ int counts[32], base;
-  u32 votes = __ballot_sync(FULL, keep);
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  if (lane == 0) counts[warp] = __popc(votes);
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, upto = count;
+  for (int o = 1; o < 32; o <<= 1) {
+    int before = __shfl_up_sync(FULL, upto, o);
+    if (lane >= o) upto += before;
+  }
+  if (lane == 31) counts[warp] = upto;
   __syncthreads();
   if (threadIdx.x == 0) {
     int all = 0;
@@ -181,7 +189,7 @@ __device__ int append(bool keep, int* length) {
     base = all ? atomicAdd(length, all) : 0;
   }
   __syncthreads();
-  int place = base + counts[warp] + __popc(votes & ((1u << lane) - 1));
+  int place = base + counts[warp] + upto - count;
   __syncthreads();
   return place;
 }

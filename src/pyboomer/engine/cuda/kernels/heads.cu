@@ -19,21 +19,23 @@ __device__ void finish_head(const Fit& f, State& s, const double* x, double gain
   }
 }
 
-// result[c] += sum over covered examples of round(term of the column), for the 32 columns of a block
+// result[c] += sum over covered examples of a term of the column, a whole number, for the columns of a block
 template <class Term>
-__device__ void sum_columns(const State& s, int n_columns, i64* result, Term term) {
-  __shared__ i64 sums[WARPS][32];
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, column = blockIdx.y * 32 + lane;
+__device__ void sum_columns(const Fit& f, const State& s, int n_columns, i64* result, Term term) {
+  __shared__ i64 sums[THREADS];
+  int span = (int)f.span, lane = threadIdx.x & 31, per_warp = 32 / span, column = blockIdx.y * span + lane % span;
   i64 sum = 0;
   if (column < n_columns) {
+    int step = gridDim.x * WARPS * per_warp;
 #pragma unroll 4
-    for (int j = blockIdx.x * WARPS + warp; j < s.n_covered; j += gridDim.x * WARPS) sum += term(column, j);
+    for (int j = (blockIdx.x * WARPS + (threadIdx.x >> 5)) * per_warp + lane / span; j < s.n_covered; j += step)
+      sum += term(f.covered[j], j);
   }
-  sums[warp][lane] = sum;
+  sums[threadIdx.x] = sum;
   __syncthreads();
-  if (warp == 0 && column < n_columns) {
+  if ((int)threadIdx.x < span && column < n_columns) {
     sum = 0;
-    for (int w = 0; w < WARPS; w++) sum += sums[w][lane];
+    for (int t = threadIdx.x; t < THREADS; t += span) sum += sums[t];
     if (sum) add64(result + column, sum);
   }
 }
@@ -81,16 +83,23 @@ KERNEL sum_covered(const Fit* fit) {
   const Fit& f = *fit;
   State& s = *f.state;
   int m = s.m, n_columns = 2 * m + 1;
-  if ((int)blockIdx.y * 32 >= n_columns) return;
-  sum_columns(s, n_columns, f.sums, [&](int c, int j) -> i64 {
-    u32 row = f.covered[j];
-    double w = f.weight[row] * f.head_scale;
-    if (c == 2 * m) return __double2ll_rn(w * f.w_scale);
-    int label = f.labels[c < m ? c : c - m];
-    if (c < m) return __double2ll_rn((double)f.gradient[row * f.K + label] * (w * f.g_scale[label]));
-    return __double2ll_rn((double)f.curvature[row * f.K + label] * (w * f.h_scale[label]));
+  int span = (int)f.span, column = blockIdx.y * span + (threadIdx.x & 31) % span;
+  if ((int)blockIdx.y * span >= n_columns) return;
+  const float* source = 0;
+  double scale = f.w_scale * f.head_scale;
+  if (column < m) {
+    source = f.gradient + f.labels[column];
+    scale = f.g_scale[f.labels[column]] * f.head_scale;
+  } else if (column < 2 * m) {
+    source = f.curvature + f.labels[column - m];
+    scale = f.h_scale[f.labels[column - m]] * f.head_scale;
+  }
+  const double* weight = f.weight;
+  i64 stride = f.stride;
+  sum_columns(f, s, n_columns, f.sums, [=](u32 row, int) -> i64 {
+    return __double2ll_rn((source ? (double)source[row * stride] : 1.0) * (weight[row] * scale));
   });
-  if (!is_last_block(&s, (int)gridDim.x * ((n_columns + 31) / 32))) return;
+  if (!is_last_block(&s, (int)gridDim.x * ((n_columns + span - 1) / span))) return;
   double *g = get_vector(f, G), *d = get_vector(f, D), *x = get_vector(f, X), *r = get_vector(f, R);
   double coverage = (double)f.sums[2 * m] / (f.w_scale * f.head_scale);
   bool choosing = s.choosing;  // of all threads, before one of them changes it
@@ -138,6 +147,7 @@ KERNEL sum_covered(const Fit* fit) {
   }
   gain = block_sum(gain);
   if (!f.outer) { finish_head(f, s, x, gain); return; }
+  if (f.K <= LARGEST_SYSTEM) return;  // `solve_system` goes on
   size = block_sum(size);
   gg = block_sum(gg);
   if (threadIdx.x == 0) {
@@ -159,7 +169,7 @@ KERNEL multiply_rows(const Fit* fit) {
   for (int j = blockIdx.x * WARPS + warp; j < s.n_covered; j += gridDim.x * WARPS) {
     i64 row = f.covered[j];
     double dot = 0;
-    for (int k = lane; k < s.m; k += 32) dot += (double)f.gradient[row * f.K + f.labels[k]] * direction[k];
+    for (int k = lane; k < s.m; k += 32) dot += (double)f.gradient[row * f.stride + f.labels[k]] * direction[k];
     dot = warp_sum(dot);
     if (lane == 0) f.dots[j] = f.weight[row] * dot;
   }
@@ -170,12 +180,16 @@ KERNEL multiply_columns(const Fit* fit) {
   const Fit& f = *fit;
   State& s = *f.state;
   int m = s.m;
-  if (s.solved || (int)blockIdx.y * 32 >= m) return;
+  int span = (int)f.span, column = blockIdx.y * span + (threadIdx.x & 31) % span;
+  if (s.solved || (int)blockIdx.y * span >= m) return;
   double unit = f.product_scale / s.top;
-  sum_columns(s, m, f.products, [&](int c, int j) -> i64 {
-    return __double2ll_rn((double)f.gradient[f.covered[j] * f.K + f.labels[c]] * (f.dots[j] * unit));
+  const float* source = f.gradient + (column < m ? f.labels[column] : 0);
+  const double* dots = f.dots;
+  i64 stride = f.stride;
+  sum_columns(f, s, m, f.products, [=](u32 row, int j) -> i64 {
+    return __double2ll_rn((double)source[row * stride] * (dots[j] * unit));
   });
-  if (!is_last_block(&s, (int)gridDim.x * ((m + 31) / 32))) return;
+  if (!is_last_block(&s, (int)gridDim.x * ((m + span - 1) / span))) return;
   double *d = get_vector(f, D), *x = get_vector(f, X), *r = get_vector(f, R), *direction = get_vector(f, DIRECTION);
   double *product = get_vector(f, Z), curvature = 0, norm = 0, size = 0;
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
@@ -196,4 +210,80 @@ KERNEL multiply_columns(const Fit* fit) {
   size = block_sum(size);
   double rz = precondition(f, s, old);
   if (!(size > s.limit && rz > 0)) finish_gradients(f, s);
+}
+
+// Eq. 16 for few labels: the sums of g g^T, and elimination, as heads.eliminate does it
+KERNEL solve_system(const Fit* fit) {
+  const int ROWS = 64, PAIRS = (LARGEST_SYSTEM * (LARGEST_SYSTEM + 1) / 2 + THREADS - 1) / THREADS;
+  __shared__ float left[ROWS][LARGEST_SYSTEM], right[ROWS][LARGEST_SYSTEM];
+  const Fit& f = *fit;
+  State& s = *f.state;
+  int m = s.m, n = s.n_covered, n_pairs = m * (m + 1) / 2, K = (int)f.K;
+  i64 sums[PAIRS];
+  int rows[PAIRS], columns[PAIRS];
+#pragma unroll
+  for (int q = 0; q < PAIRS; q++) {
+    int pair = threadIdx.x + q * THREADS, i = 0;
+    sums[q] = 0;
+    while ((i + 1) * (i + 2) / 2 <= pair && i < m) i++;
+    rows[q] = i;
+    columns[q] = pair - i * (i + 1) / 2;
+  }
+  for (int start = blockIdx.x * ROWS; start < n; start += gridDim.x * ROWS) {
+    int count = min(ROWS, n - start);
+    for (int c = threadIdx.x; c < count * m; c += blockDim.x) {
+      int r = c / m, k = c % m;
+      u32 row = f.covered[start + r];
+      float g = f.gradient[row * f.stride + f.labels[k]];
+      left[r][k] = g;
+      right[r][k] = (float)(g * f.weight[row] * f.w_scale);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < PAIRS; q++) {
+      if ((int)threadIdx.x + q * THREADS >= n_pairs) break;
+#pragma unroll 8
+      for (int r = 0; r < count; r++) sums[q] += __float2int_rn(left[r][rows[q]] * right[r][columns[q]]);
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int q = 0; q < PAIRS; q++)
+    if ((int)threadIdx.x + q * THREADS < n_pairs && sums[q]) add64(f.products + rows[q] * K + columns[q], sums[q]);
+  if (!is_last_block(&s, gridDim.x)) return;
+
+  __shared__ double A[LARGEST_SYSTEM][LARGEST_SYSTEM + 1], z[LARGEST_SYSTEM], pivots[LARGEST_SYSTEM];
+  double *d = get_vector(f, D), *r = get_vector(f, R), *x = get_vector(f, X), gain = 0;
+  for (int c = threadIdx.x; c < m * m; c += blockDim.x) {
+    int i = c / m, j = c % m;
+    if (j > i) continue;
+    A[i][j] = (i == j ? d[i] : 0) - (double)f.products[i * K + j] / f.w_scale;  // d has l2 already
+    f.products[i * K + j] = 0;
+  }
+  for (int k = threadIdx.x; k < m; k += blockDim.x) z[k] = r[k];
+  __syncthreads();
+  for (int j = 0; j < m; j++) {
+    double pivot = A[j][j], own = z[j];
+    bool sound = pivot > FLOOR;  // else the label leaves the system
+    if (sound) gain += 0.5 * own * own / pivot;
+    for (int c = threadIdx.x; c < (m - j - 1) * (m - j); c += blockDim.x) {
+      int i = j + 1 + c / (m - j), k = j + 1 + c % (m - j);
+      if (k == m) z[i] = sound ? z[i] - A[i][j] / pivot * own : z[i];
+      else if (k <= i && sound) A[i][k] -= A[i][j] / pivot * A[k][j];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) pivots[j] = sound ? pivot : 0;
+  }
+  __syncthreads();
+  for (int j = m - 1; j >= 0; j--) {  // back substitution, with L[i, j] = A[i, j] / pivot
+    if (threadIdx.x == 0) z[j] = pivots[j] > 0 ? z[j] / pivots[j] : 0;
+    __syncthreads();
+    double own = z[j];
+    for (int i = threadIdx.x; i < j; i += blockDim.x)
+      if (pivots[i] > 0) z[i] -= A[j][i] * own;
+    __syncthreads();
+  }
+  for (int k = threadIdx.x; k < m; k += blockDim.x) x[k] = z[k];
+  __syncthreads();
+  finish_head(f, s, x, gain);
 }

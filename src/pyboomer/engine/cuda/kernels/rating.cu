@@ -36,15 +36,8 @@ __device__ int find_next(const u64* occupied, int b) {
   return -1;
 }
 
-// Whether there is a condition on a bin: not on an empty one, nor behind the last threshold.
-__device__ bool is_candidate(const u64* occupied, int nominal, int b) {
-  if (!(occupied[b >> 6] >> (b & 63) & 1)) return false;
-  if (find_next(occupied, b) >= 0) return true;
-  if (!nominal || (nominal == SHARED_BIN && b == OTHER)) return false;
-  for (int w = 0; w < 4; w++)  // a single value makes no condition
-    if (occupied[w] & ~(w == b >> 6 ? 1ull << (b & 63) : 0)) return true;
-  return false;
-}
+// Whether there is a condition on a bin.
+__device__ __forceinline__ bool is_candidate(const u64* candidates, int b) { return candidates[b >> 6] >> (b & 63) & 1; }
 
 // From q to twice the bound of the gain; exact arithmetic keeps q below the weight, floating point may not.
 __device__ __forceinline__ double bound(double q, double weight) { return q * weight / fmax(weight - q, FLOOR * weight); }
@@ -98,74 +91,71 @@ __device__ double rate_alone(const Fit& f, double g, double h, double weight) {
   return 0.5 * rate_label(shrink(g, f.l1), h, f.l2);
 }
 
-// The first among the best conditions that beat the body so far; a block chooses.
+// The best condition, if it beats the body so far; of those within the margin of a tie, the first. A block chooses.
 __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
-  int B = (int)f.B, F = (int)f.F, n = 2 * F * B, n_chunks = (n + 31) / 32;
+  int B = (int)f.B, n = 2 * (int)f.F * B;
   const int* features = find_draw(f, s, s.size);
-  double* maxima = f.rates + n_chunks * 32;
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  for (int chunk = warp; chunk < n_chunks; chunk += blockDim.x >> 5) {
-    int c = chunk * 32 + lane, i = c / 2 / B, b = c / 2 % B, negated = c & 1;
-    double rate = -1;
-    if (c < n && is_candidate(f.occupied + 4 * i, f.nominal[features[i]], b)) {
-      rate = 0;
-      for (int t = 0; t < n_tiles; t++) {
-        double part = f.parts[(i64)t * n + c];
-        rate = one ? fmax(rate, part) : rate + part;
+  bool choosing = s.choosing;
+  double most = -1;
+  for (int c0 = threadIdx.x; c0 < n; c0 += EACH * blockDim.x) {
+    double rates[EACH], weights[EACH];
+    i64 met[EACH], present[EACH];
+    bool candidate[EACH];
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {  // asked for together
+      int c = min(c0 + e * (int)blockDim.x, n - 1), i = (u32)c / (u32)(2 * B), b = (c >> 1) - i * B;
+      rates[e] = f.parts[c];
+      met[e] = f.bin_weight[i * B + b];
+      present[e] = f.present_weight[i];
+      candidate[e] = is_candidate(f.candidates + 4 * i, b) && c0 + e * (int)blockDim.x < n;
+    }
+    for (int t = 1; t < n_tiles; t++) {
+#pragma unroll
+      for (int e = 0; e < EACH; e++) {
+        double part = f.parts[(i64)t * n + min(c0 + e * (int)blockDim.x, n - 1)];
+        rates[e] = one ? fmax(rates[e], part) : rates[e] + part;
       }
-      i64 met = f.bin_weight[i * B + b];
-      double weight = (double)(negated ? f.present_weight[i] - met : met) / f.w_scale;
-      if (f.outer && !s.choosing) {
+    }
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+      int c = c0 + e * blockDim.x;
+      weights[e] = (double)(c & 1 ? present[e] - met[e] : met[e]) / f.w_scale;
+      if (candidate[e] && f.outer && !choosing) {
         if (f.l1 > 0) {  // the sums of g^T D^-1 g, g^T D^-1 b and b^T D^-1 b are parts one after another
           double gb = 0, bb = 0;
           for (int t = 0; t < n_tiles; t++) {
             gb += f.parts[(i64)(n_tiles + t) * n + c];
             bb += f.parts[(i64)(2 * n_tiles + t) * n + c];
           }
-          rate += gb * gb / fmax(weight - bb, FLOOR * weight);
+          rates[e] += gb * gb / fmax(weights[e] - bb, FLOOR * weights[e]);
         } else {
-          rate = bound(rate, weight);
+          rates[e] = bound(rates[e], weights[e]);
         }
       }
-      if (weight < f.min_coverage) rate = -1;
+      if (!candidate[e] || weights[e] < f.min_coverage) rates[e] = -1;
+      if (c < n) f.rates[c] = rates[e];
+      most = fmax(most, rates[e]);
     }
-    f.rates[c] = rate;
-    double most = warp_max(rate);
-    if (lane == 0) maxima[chunk] = most;
   }
+  most = block_max(most);
   __shared__ int found;
+  double best = fmax(s.best, NOISE * ((double)f.totals[2 * s.m] / f.w_scale));
+  if (threadIdx.x == 0) found = n;
   __syncthreads();
-  if (warp == 0) {
-    double best = fmax(s.best, NOISE * ((double)f.totals[2 * s.m] / f.w_scale)), limit = 2 * best * (1 + TIE);
-    int place = -1;
-    for (int first = 0; first < n_chunks; first += 32) {
-      double most = first + lane < n_chunks ? maxima[first + lane] : -1;
-      u32 later = FULL;
-      while (u32 votes = __ballot_sync(FULL, most > limit) & later) {
-        int chunk = __ffs(votes) - 1;
-        double rate = f.rates[(first + chunk) * 32 + lane];
-        u32 behind = FULL;
-        while (u32 beats = __ballot_sync(FULL, rate > limit) & behind) {  // in their order, each by a margin
-          int e = __ffs(beats) - 1;
-          limit = __shfl_sync(FULL, rate, e) * (1 + TIE);
-          place = (first + chunk) * 32 + e;
-          behind = e == 31 ? 0 : FULL << (e + 1);
-        }
-        later = chunk == 31 ? 0 : FULL << (chunk + 1);
-      }
-    }
-    if (lane == 0) {
-      found = place;
-      s.summed = 2 * s.m + 1;
-      s.best = place < 0 ? best : 0.5 * f.rates[place];
-      s.ending = place < 0 || s.size + 1 == f.longest;
-    }
+  if (most > 2 * best * (1 + TIE)) {
+    for (int c = threadIdx.x; c < n; c += blockDim.x)
+      if (f.rates[c] * (1 + TIE) >= most) { atomicMin(&found, c); break; }
   }
   __syncthreads();
-  if (found < 0) return;
+  if (threadIdx.x == 0) {
+    s.summed = 2 * s.m + 1;
+    s.best = found == n ? best : 0.5 * f.rates[found];
+    s.ending = found == n || s.size + 1 == f.longest;
+  }
+  if (found == n) return;
   int i = found / 2 / B, b = found / 2 % B, feature = features[i], nominal = f.nominal[feature];
   int op = (nominal ? EQUAL : AT_MOST) + (found & 1);
-  if (s.choosing) {  // the labels of the rule, by the sums of what it covers now
+  if (choosing) {  // the labels of the rule, by the sums of what it covers now
     i64 met = f.bin_weight[i * B + b];
     double weight = (double)(found & 1 ? f.present_weight[i] - met : met) / f.w_scale;
     for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
@@ -177,7 +167,7 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
     __syncthreads();
   }
   if (threadIdx.x == 0) {
-    if (s.choosing) focus(f, s);
+    if (choosing) focus(f, s);
     double* body = f.out_body + ((s.rule - f.first) * f.longest + s.size) * 4;
     body[0] = feature;
     body[1] = op;
@@ -193,12 +183,11 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
 // What the sums of a feature's bins say, apart from those of single labels; a block finds out.
 struct Runs {
   u64 occupied[4];
-  i64 before[WARPS];  // the weight of all bins before those of a warp
-  i64 present;        // the weight of what has a value
-  i64 usual;          // the weight of the usual bin
+  u64 candidates[4];
+  i64 present;  // the weight of what has a value
 };
 
-__device__ void find_runs(const Fit& f, int i, int usual, int n_columns, Runs& runs) {
+__device__ void find_runs(const Fit& f, int i, int usual, int nominal, int n_columns, Runs& runs) {
   __shared__ i64 parts[WARPS];
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, b = threadIdx.x, B = (int)f.B;
   i64 w = b < B ? read_bin(f, i, b, n_columns - 1) : 0;  // a block has as many threads as there may be bins
@@ -222,15 +211,37 @@ __device__ void find_runs(const Fit& f, int i, int usual, int n_columns, Runs& r
   __syncthreads();
   i64 before = 0;
   for (int v = 0; v < warp; v++) before += parts[v];
-  if (lane == 0) runs.before[warp] = before;
-  if (b == usual) runs.usual = w;
   if (b == MISSING) runs.present = total - w;
+  if (b == 0) {  // no condition on an empty bin, nor behind the last threshold, nor on what rarer categories share
+    int last = -1, count = 0;
+    for (int v = 0; v < 4; v++) {
+      u64 word = runs.candidates[v] = runs.occupied[v];
+      count += __popcll(word);
+      if (word) last = 64 * v + 63 - __clzll((i64)word);
+    }
+    if (count < 2) runs.candidates[0] = runs.candidates[1] = runs.candidates[2] = runs.candidates[3] = 0;
+    else if (!nominal || (nominal == SHARED_BIN && last == OTHER)) runs.candidates[last >> 6] &= ~(1ull << (last & 63));
+  }
   __syncthreads();
   if (blockIdx.y == 0) {
-    if (b < B) f.bin_weight[i * B + b] = f.nominal[find_draw(f, *f.state, f.state->size)[i]] ? w : before + upto;
-    if (b < 4) f.occupied[4 * i + b] = runs.occupied[b];
+    if (b < B) f.bin_weight[i * B + b] = nominal ? w : before + upto;
+    if (b < 4) { f.occupied[4 * i + b] = runs.occupied[b]; f.candidates[4 * i + b] = runs.candidates[b]; }
     if (b == 0) f.present_weight[i] = runs.present;
   }
+}
+
+// Sums, or largest, of 16 numbers of each lane: in the end, lane 2 j has that of number j. The order is fixed.
+template <int HALF>
+__device__ __forceinline__ double fold(double (&x)[16], bool largest) {
+  bool upper = threadIdx.x & (2 * HALF);
+#pragma unroll
+  for (int j = 0; j < HALF; j++) {
+    double sent = __shfl_xor_sync(FULL, upper ? x[j] : x[j + HALF], 2 * HALF), kept = upper ? x[j + HALF] : x[j];
+    x[j] = largest ? fmax(kept, sent) : kept + sent;
+  }
+  if constexpr (HALF > 1) return fold<HALF / 2>(x, largest);
+  double other = __shfl_xor_sync(FULL, x[0], 1);
+  return largest ? fmax(x[0], other) : x[0] + other;
 }
 
 KERNEL rate(const Fit* fit) {
@@ -243,13 +254,14 @@ KERNEL rate(const Fit* fit) {
   __shared__ Pair parts[WARPS][32];
   int feature = find_draw(f, s, s.size)[i], usual = f.usual[feature], nominal = f.nominal[feature];
   bool one = s.choosing && f.head == SINGLE, with_b = f.outer && f.l1 > 0 && !s.choosing;
-  find_runs(f, i, usual, 2 * m + 1, runs);
+  find_runs(f, i, usual, nominal, 2 * m + 1, runs);
 
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, k = tile * 32 + lane, b0 = 32 * warp, b1 = min(b0 + 32, B);
   bool active = k < m;
   Pair sum = {0, 0}, whole = {0, 0}, missing = {0, 0}, most = {0, 0};
   double g_unit = 0, h_unit = 0;
   if (active) {
+#pragma unroll 8
     for (int b = b0; b < b1; b++) { sum.g += read_bin(f, i, b, k); sum.h += read_bin(f, i, b, m + k); }
     whole = {f.totals[k], f.totals[m + k]};
     if (B > MISSING) missing = {read_bin(f, i, MISSING, k), read_bin(f, i, MISSING, m + k)};
@@ -267,32 +279,44 @@ KERNEL rate(const Fit* fit) {
   for (int v = 0; v < warp; v++) { upto.g += parts[v][lane].g; upto.h += parts[v][lane].h; }
   if (usual >= 0 && usual < b0) { upto.g += most.g; upto.h += most.h; }
   double g_all = (double)(whole.g - missing.g) * g_unit, h_all = (double)(whole.h - missing.h) * h_unit;
-  u32 occupied = ((u32*)runs.occupied)[warp];
-  for (int b = b0; b < b1; b++) {
-    if (!(occupied >> (b - b0) & 1)) continue;
-    Pair own = {0, 0};
-    if (active && b != usual) own = {read_bin(f, i, b, k), read_bin(f, i, b, m + k)};
-    if (b == usual) own = most;
-    if (nominal) upto = own;
-    else { upto.g += own.g; upto.h += own.h; }
-    if (!is_candidate(runs.occupied, nominal, b)) continue;
-    double g = (double)upto.g * g_unit, h = (double)upto.h * h_unit, o = g_all - g, p = h_all - h;
-    double x = shrink(g, f.l1), y = shrink(o, f.l1);
-    double inside = active ? rate_label(x, h, f.l2) : 0, outside = active ? rate_label(y, p, f.l2) : 0;
-    inside = one ? warp_max(inside) : warp_sum(inside);
-    outside = one ? warp_max(outside) : warp_sum(outside);
-    i64 place = (((i64)tile * f.F + i) * B + b) * 2, section = (i64)n_tiles * f.F * B * 2;
-    if (lane == 0) { f.parts[place] = inside; f.parts[place + 1] = outside; }
-    if (with_b) {
-      double r = active && h + f.l2 > FLOOR ? 1 / (h + f.l2) : 0, t = active && p + f.l2 > FLOOR ? 1 / (p + f.l2) : 0;
-      double gb_in = warp_sum(x * g * r), gb_out = warp_sum(y * o * t), bb_in = warp_sum(g * g * r), bb_out = warp_sum(o * o * t);
-      if (lane == 0) {
-        f.parts[section + place] = gb_in;
-        f.parts[section + place + 1] = gb_out;
-        f.parts[2 * section + place] = bb_in;
-        f.parts[2 * section + place + 1] = bb_out;
+  u32 candidates = ((u32*)runs.candidates)[warp];
+  i64 section = (i64)n_tiles * f.F * B * 2;
+  for (int b8 = b0; b8 < b1; b8 += 8) {  // eight bins at a time
+    u32 some = candidates >> (b8 - b0) & 255;
+    if (!(candidates >> (b8 - b0))) break;
+    Pair own[8];
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+      bool there = active && b8 + e < b1 && b8 + e != usual;
+      own[e] = {there ? read_bin(f, i, b8 + e, k) : 0, there ? read_bin(f, i, b8 + e, m + k) : 0};
+      if (b8 + e == usual) own[e] = most;
+    }
+    double rates[16];
+    i64 place = (((i64)tile * f.F + i) * B + b8) * 2;
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+      if (nominal) upto = own[e];
+      else { upto.g += own[e].g; upto.h += own[e].h; }
+      double g = (double)upto.g * g_unit, h = (double)upto.h * h_unit, o = g_all - g, p = h_all - h;
+      double x = shrink(g, f.l1), y = shrink(o, f.l1);
+      bool sound = h + f.l2 > FLOOR, other_sound = p + f.l2 > FLOOR;
+      double a = sound ? h + f.l2 : 1, b = other_sound ? p + f.l2 : 1, r = 1 / (a * b);  // one division for both
+      rates[2 * e] = active && sound ? x * x * (b * r) : 0;
+      rates[2 * e + 1] = active && other_sound ? y * y * (a * r) : 0;
+      if (with_b && (some >> e & 1)) {
+        double u = active && sound ? b * r : 0, v = active && other_sound ? a * r : 0;
+        double gb_in = warp_sum(x * g * u), gb_out = warp_sum(y * o * v);
+        double bb_in = warp_sum(g * g * u), bb_out = warp_sum(o * o * v);
+        if (lane == 0) {
+          f.parts[section + place + 2 * e] = gb_in;
+          f.parts[section + place + 2 * e + 1] = gb_out;
+          f.parts[2 * section + place + 2 * e] = bb_in;
+          f.parts[2 * section + place + 2 * e + 1] = bb_out;
+        }
       }
     }
+    double rate = fold<8>(rates, one);
+    if (!(lane & 1) && b8 + (lane >> 2) < B) f.parts[place + (lane >> 1)] = rate;
   }
   if (is_last_block(&s, (int)f.F * n_tiles)) choose(f, s, n_tiles, one);
 }
@@ -309,9 +333,8 @@ KERNEL rate_some(const Fit* fit) {
   __shared__ int first;
   int B = (int)f.B, i = blockIdx.x / B, b = blockIdx.x % B, m = s.m;
   int feature = find_draw(f, s, s.size)[i], usual = f.usual[feature], nominal = f.nominal[feature];
-  find_runs(f, i, usual, 2 * m + 1, runs);
-  __syncthreads();
-  if (is_candidate(runs.occupied, nominal, b)) {
+  find_runs(f, i, usual, nominal, 2 * m + 1, runs);
+  if (is_candidate(runs.candidates, b)) {
     i64 met = sum_condition(f, i, usual, nominal ? EQUAL : AT_MOST, b, 2 * m);
     for (int negated = 0; negated < 2; negated++) {
       int op = (nominal ? EQUAL : AT_MOST) + negated;

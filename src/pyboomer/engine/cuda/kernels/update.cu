@@ -7,36 +7,39 @@ __device__ __forceinline__ void derive_label_wise(double y, double w, double sco
   h = (float)(w * p * q);
 }
 
-__device__ __forceinline__ double read_weight(const Fit& f, i64 cell) {
-  return f.label_weight ? f.label_weight[cell] : f.signs[cell] ? 1.0 : 0.0;
+__device__ __forceinline__ double read_weight(const Fit& f, i64 cell, int y) {
+  return f.label_weight ? f.label_weight[cell] : y ? 1.0 : 0.0;
 }
+__device__ __forceinline__ double read_weight(const Fit& f, i64 cell) { return read_weight(f, cell, f.signs[cell]); }
 
 // Statistics of a label on its own, for losses that decompose
-__device__ __forceinline__ void derive(const Fit& f, i64 cell) {
-  double w = read_weight(f, cell);
+__device__ __forceinline__ void derive(const Fit& f, i64 row, int k, int y, double score) {
+  i64 cell = row * f.K + k, place = row * f.stride + k;
+  double w = read_weight(f, cell, y);
   if (f.loss == LABEL_WISE) {
-    derive_label_wise(f.signs[cell], w, f.scores[cell], f.gradient[cell], f.curvature[cell]);
+    derive_label_wise(y, w, score, f.gradient[place], f.curvature[place]);
   } else {  // squared error: scores are residuals, g = w (f - y), h = w
-    f.gradient[cell] = (float)(w * f.scores[cell]);
-    f.curvature[cell] = (float)w;
+    f.gradient[place] = (float)(w * score);
+    f.curvature[place] = (float)w;
   }
 }
 
 // Eq. 7, for an example: g_k = -y_k w_k exp(-y_k f_k) / S,  S = 1 + sum_k w_k exp(-y_k f_k); a warp does it
 __device__ void derive_example_wise(const Fit& f, i64 row) {
-  int lane = threadIdx.x & 31;
+  int lane = threadIdx.x & 31, K = (int)f.K;
   i64 start = row * f.K;
-  double shift = 0, sum = 0;
-  for (int k = lane; k < f.K; k += 32) shift = fmax(shift, -f.signs[start + k] * f.scores[start + k]);
+  auto read = [&](int k) { return -f.signs[start + k] * f.scores[start + k]; };
+  double first = lane < K ? read(lane) : 0, shift = fmax(first, 0.0), sum = 0;
+  for (int k = lane + 32; k < K; k += 32) shift = fmax(shift, read(k));
   shift = warp_max(shift);
-  for (int k = lane; k < f.K; k += 32)
-    sum += read_weight(f, start + k) * exp(-f.signs[start + k] * f.scores[start + k] - shift);
+  double e = lane < K ? read_weight(f, start + lane) * exp(first - shift) : 0;  // of the first 32 labels, kept
+  sum = e;
+  for (int k = lane + 32; k < K; k += 32) sum += read_weight(f, start + k) * exp(read(k) - shift);
   double unit = 1 / (exp(-shift) + warp_sum(sum));
-  for (int k = lane; k < f.K; k += 32) {
-    double y = f.signs[start + k];
-    double p = read_weight(f, start + k) * exp(-y * f.scores[start + k] - shift) * unit;
-    f.gradient[start + k] = (float)(-y * p);
-    f.curvature[start + k] = f.outer ? fabsf(f.gradient[start + k]) : (float)(p * (1 - p));
+  for (int k = lane; k < K; k += 32) {
+    double p = (k == lane ? e : read_weight(f, start + k) * exp(read(k) - shift)) * unit;
+    f.gradient[row * f.stride + k] = (float)(-f.signs[start + k] * p);
+    f.curvature[row * f.stride + k] = (float)(f.outer ? p : p * (1 - p));
   }
 }
 
@@ -91,8 +94,8 @@ __device__ void derive_joint(const Fit& f, i64 row) {
     }
     p /= sum;
     q = settled ? (f.signs[row * f.K + k] > 0) : q / sum_own;
-    f.gradient[row * f.K + k] = (float)(p - q);
-    f.curvature[row * f.K + k] = (float)fmax(p * (1 - p), 0.0);
+    f.gradient[row * f.stride + k] = (float)(p - q);
+    f.curvature[row * f.stride + k] = (float)fmax(p * (1 - p), 0.0);
   }
   __syncwarp();
 }
@@ -107,7 +110,8 @@ KERNEL write(const Fit* fit) {
   const Fit& f = *fit;
   if (f.loss == LABEL_WISE || f.loss == SQUARED) {
     i64 step = (i64)gridDim.x * blockDim.x;
-    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < f.N * f.K; i += step) derive(f, i);
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < f.N * f.K; i += step)
+      derive(f, i / f.K, (int)(i % f.K), f.signs[i], f.scores[i]);
   } else {
     int warps = blockDim.x >> 5;
     for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) derive_row(f, row);
@@ -121,12 +125,27 @@ KERNEL apply(const Fit* fit) {
   const double* head = f.out_scores + (s.rule - f.first) * f.K;
   if (f.loss == LABEL_WISE || f.loss == SQUARED) {
     i64 step = (i64)gridDim.x * blockDim.x, n = (i64)s.n_covered * s.m;
-    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-      i64 j = n < 1ll << 32 ? (u32)i / (u32)s.m : i / s.m;  // where it is possible, the quicker division
-      int k = (int)(i - j * s.m);
-      i64 cell = (i64)f.covered[j] * f.K + f.labels[k];
-      f.scores[cell] += head[k];
-      derive(f, cell);
+    int m = s.m;
+    for (i64 i0 = (i64)blockIdx.x * blockDim.x + threadIdx.x; i0 < n; i0 += EACH * step) {
+      i64 rows[EACH];
+      int labels[EACH], places[EACH], signs[EACH];
+      double scores[EACH];
+#pragma unroll
+      for (int e = 0; e < EACH; e++) {  // asked for together
+        i64 i = min(i0 + e * step, n - 1), j = n < 1ll << 32 ? (u32)i / (u32)m : i / m;  // the first is quicker
+        places[e] = (int)(i - j * m);
+        rows[e] = f.covered[j];
+        labels[e] = f.labels[places[e]];
+        scores[e] = f.scores[rows[e] * f.K + labels[e]];
+        signs[e] = f.signs[rows[e] * f.K + labels[e]];
+      }
+#pragma unroll
+      for (int e = 0; e < EACH; e++) {
+        if (i0 + e * step >= n) break;
+        double score = scores[e] + head[places[e]];
+        f.scores[rows[e] * f.K + labels[e]] = score;
+        derive(f, rows[e], labels[e], signs[e], score);
+      }
     }
   } else {
     int warps = blockDim.x >> 5, lane = threadIdx.x & 31;

@@ -84,6 +84,7 @@ template <class T> static T __shfl_up_sync(unsigned, T x, int o) {
 static inline void __threadfence() {}
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline int __float2int_rn(float x) { return x >= 2147483648.0f ? 2147483647 : x < -2147483648.0f ? -2147483647 - 1 : (int)lrintf(x); }

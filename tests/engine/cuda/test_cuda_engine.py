@@ -176,7 +176,16 @@ def test_rules_are_those_of_the_reference(case: dict[str, Any], device: Any) -> 
     np.testing.assert_array_equal(chunk.heirs, find_heirs(task.columns, N, chunk.conditions, offsets))
 
 
-@pytest.mark.parametrize("options", [{}, {"head": 2}, {"l1": 0.5}, {"max_conditions": None}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_conditions": None},
+        pytest.param({"head": 2}, marks=pytest.mark.slow),  # the processor's engine takes long to compile for these
+        pytest.param({"l1": 0.5}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_rules_by_the_bound_are_those_of_the_binned_engine(options: dict[str, Any], device: Any) -> None:
     task, settings = make_case({"loss": example_wise_logistic, **options})
     expected = learn(BinnedEngine(task, settings), 5)
