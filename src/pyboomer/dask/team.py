@@ -16,6 +16,7 @@ from distributed import Client, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import to_serialize
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
@@ -98,11 +99,11 @@ class WorkerTeam:
 
 
 async def join(
-    fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_threads: int | None, dask_worker: Worker
+    fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_jobs: int | None, dask_worker: Worker
 ) -> None:
     """Make a shard of blocks that the worker has: those learned from, and those held out."""
     blocks, held_out = ([dask_worker.data[key] for key in some] for some in keys[dask_worker.address])
-    n_threads = n_threads or dask_worker.state.nthreads
+    n_threads = dask_worker.state.nthreads if n_jobs is None else effective_n_jobs(n_jobs)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit] = Member(shard)
     dask_worker.handlers[OPERATION] = _answer
@@ -155,7 +156,7 @@ class TeamEngine:
         client: Client,
         keys: Mapping[str, tuple[list[str], list[str]]],
         course: Course,
-        n_threads: int | None,
+        n_jobs: int | None,
     ) -> None:
         self.client, self.fit, self.addresses = client, uuid4().hex, sorted(keys)
         self.leader, self.n_rules, self.loss = self.addresses[0], course.n_rules, float("nan")
@@ -163,7 +164,7 @@ class TeamEngine:
         self.heirs: list[NDArray[Any]] = []
         self.failed = False
         try:
-            self._call(join, dict(keys), course.duty, n_threads, everyone=True)
+            self._call(join, dict(keys), course.duty, n_jobs, everyone=True)
             self._add(*self._call(lead, self.addresses[1:], course))
         except BaseException:
             self.close()

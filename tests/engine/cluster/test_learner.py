@@ -142,8 +142,8 @@ def test_sums_in_fixed_point_are_the_same_in_any_order_and_right() -> None:
     unit = choose_unit(largest, largest * len(values))
     whole = fix_values(values, unit)
     assert whole.sum() == whole[rng.permutation(len(whole))].sum()
-    assert whole.sum() * unit == pytest.approx(values.sum(), rel=1e-12, abs=len(values) * unit)
-    assert abs(whole).max() <= 2**51
+    assert whole.sum() * unit == pytest.approx(values.sum(), rel=1e-10, abs=len(values) * unit)
+    assert abs(whole).max() <= 2**44
     assert choose_unit(0.0, 0.0) > 0
 
 

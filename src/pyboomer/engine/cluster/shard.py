@@ -19,7 +19,6 @@ from pyboomer.columns.entries import keep
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, load, make_zeros, pad, product, splat, where_above
 from pyboomer.engine.cluster.fixed import (
-    BLOCK,
     Scales,
     Whole,
     add_bins,
@@ -187,7 +186,7 @@ class Shard:
         """Add the statistics of all labels to sums, with Hessians written out if asked for; returns the weight."""
         statistics = self.ledger.statistics
         if not written_out:
-            return int(add_rows(statistics, rows, self.weight, scales, sums))
+            return int(add_rows(statistics, rows, self.weight, scales, make_zeros((1, LANES))[0], sums))
         assert isinstance(self.layout, Outer)
         return int(add_systems(self.layout, statistics, rows, self.weight, scales, np.zeros(len(sums)), sums))
 
@@ -277,8 +276,12 @@ class Shard:
     def sum_sample(self, scales: Scales) -> Whole:
         """Sums of statistics, of what is covered."""
         sums = np.zeros(self.terms.shape[1], dtype=np.int64)
-        add_rows(self.terms, self.rows, self.weights, scales, sums)
-        return sums
+        terms, width = self.terms, len(sums)
+        if width < LANES:  # a pair
+            terms = np.pad(terms, ((0, 0), (0, LANES - width)))
+            sums = np.zeros(LANES, dtype=np.int64)
+        add_rows(terms, self.rows, self.weights, scales, make_zeros((1, LANES))[0], sums)
+        return sums[:width]
 
     def hand_over(self, features: NDArray[np.int64]) -> Handed:
         """Hand over what is covered of a large sample."""
@@ -395,8 +398,7 @@ class OddsShard(Shard):
         return odds
 
     def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:  # noqa: ARG002
-        scratch = make_zeros((BLOCK, count_columns(self.layout)))
-        return int(add_odds(self.odds, rows, self.weight, scales, scratch, sums))
+        return int(add_odds(self.odds, rows, self.weight, scales, make_zeros((1, LANES))[0], sums))
 
     def _change_scores(self, labels: NDArray[np.int64], scores: Array) -> None:
         factors = self._find_factors(labels, scores)

@@ -59,7 +59,7 @@ def find_odds(truth: Truth, scores: Array) -> Odds:
 
 
 @inner(error_model="numpy", forceinline=True)
-def _derive(odds: Odds, position: int) -> tuple[Array, Array]:
+def derive(odds: Odds, position: int) -> tuple[Array, Array]:
     """Gradient and curvature of eight labels; where the odds are 0, both are."""
     zero = splat(0.0)
     signed = load(odds, position)
@@ -70,7 +70,7 @@ def _derive(odds: Odds, position: int) -> tuple[Array, Array]:
 
 
 @inner(error_model="numpy")
-def _fetch(odds: Odds, rows: Rows, begin: int) -> None:
+def fetch_odds(odds: Odds, rows: Rows, begin: int) -> None:
     """Ask for a block of examples."""
     width = odds.shape[1]
     for r in range(begin, min(begin + BLOCK, rows.shape[0])):
@@ -84,10 +84,10 @@ def write_statistics(odds: Odds, rows: Rows, statistics: Array) -> None:
     """Compute the statistics of some examples, one after another."""
     width, size = odds.shape[1], statistics.shape[1]
     for begin in range(0, rows.shape[0], BLOCK):
-        _fetch(odds, rows, begin + BLOCK)
+        fetch_odds(odds, rows, begin + BLOCK)
         for r in range(begin, min(begin + BLOCK, rows.shape[0])):
             for k in range(0, width, LANES):
-                g, h = _derive(odds, rows[r] * width + k)
+                g, h = derive(odds, rows[r] * width + k)
                 store(statistics, r * size + k, g)
                 store(statistics, r * size + width + k, h)
 
@@ -153,14 +153,14 @@ def sum_chunks(
         for s in range(sums.shape[0]):
             sums[s] = 0.0
         total = 0.0
-        _fetch(odds, rows, 0)
+        fetch_odds(odds, rows, 0)
         for start in range(0, count, BLOCK):
             stop = min(start + BLOCK, count)
-            _fetch(odds, rows, stop)
+            fetch_odds(odds, rows, stop)
             for k in range(0, width, LANES):
                 one, two = load(sums, k), load(sums, width + k)
                 for r in range(start, stop):
-                    g, h = _derive(odds, rows[r] * width + k)
+                    g, h = derive(odds, rows[r] * width + k)
                     one, two = one + weight[rows[r]] * g, two + weight[rows[r]] * h
                 store(sums, k, one)
                 store(sums, width + k, two)
@@ -173,10 +173,10 @@ def sum_chunks(
 def multiply_odds(odds: Odds, rows: Rows, factors: Array) -> None:
     """Multiply the odds of some examples by the exponentials of a head, up to what they hold."""
     width, zero, most, least = odds.shape[1], splat(0.0), splat(MOST), splat(1 / MOST)
-    _fetch(odds, rows, 0)
+    fetch_odds(odds, rows, 0)
     for start in range(0, rows.shape[0], BLOCK):
         stop = min(start + BLOCK, rows.shape[0])
-        _fetch(odds, rows, stop)
+        fetch_odds(odds, rows, stop)
         for r in range(start, stop):
             for k in range(0, width, LANES):
                 old = load(odds, rows[r] * width + k)
