@@ -28,7 +28,7 @@ class Recorded:
 class EmulatedDevice:
     """What `pyboomer.compiling.device.Device` promises, without a GPU."""
 
-    name, n_processors, most_shared = "emulated", 1, 2**17
+    name, n_processors, most_shared = "emulated", 1, 2**18 - 2**10
 
     def __init__(self, program: str) -> None:
         self.library = ctypes.CDLL(str(build(program)))

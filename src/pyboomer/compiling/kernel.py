@@ -76,9 +76,10 @@ class Plain(Compiled):
 class Kernel(Compiled):
     """A function that Python calls, too; each way is compiled if it is used."""
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-        super().__init__(function, options)
-        self.entry = entry(function, _nrt=False, **options)
+    @cached_property
+    def entry(self) -> Any:
+        """What Python calls, made when it does."""
+        return entry(self.py_func, _nrt=False, **self.options)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.entry(*arguments)

@@ -97,7 +97,8 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
   const int* features = find_draw(f, s, s.size);
   bool choosing = s.choosing;
   double most = -1;
-  for (int c0 = threadIdx.x; c0 < n; c0 += EACH * blockDim.x) {
+  int each = n > (int)blockDim.x ? EACH : 1;
+  for (int c0 = threadIdx.x; c0 < n; c0 += each * blockDim.x) {
     double rates[EACH], weights[EACH];
     i64 met[EACH], present[EACH];
     bool candidate[EACH];
@@ -107,11 +108,13 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
       rates[e] = f.parts[c];
       met[e] = f.bin_weight[i * B + b];
       present[e] = f.present_weight[i];
-      candidate[e] = is_candidate(f.candidates + 4 * i, b) && c0 + e * (int)blockDim.x < n;
+      candidate[e] = is_candidate(f.candidates + 4 * i, b) && e < each && c0 + e * (int)blockDim.x < n;
     }
+#pragma unroll 4
     for (int t = 1; t < n_tiles; t++) {
 #pragma unroll
       for (int e = 0; e < EACH; e++) {
+        if (e >= each) break;
         double part = f.parts[(i64)t * n + min(c0 + e * (int)blockDim.x, n - 1)];
         rates[e] = one ? fmax(rates[e], part) : rates[e] + part;
       }
@@ -133,7 +136,7 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
         }
       }
       if (!candidate[e] || weights[e] < f.min_coverage) rates[e] = -1;
-      if (c < n) f.rates[c] = rates[e];
+      if (e < each && c < n) f.rates[c] = rates[e];
       most = fmax(most, rates[e]);
     }
   }
