@@ -55,8 +55,8 @@ for name, fit in methods.items():
 
 # %%
 # Rules for all labels at once win by every measure. Where whole label vectors count (in the middle), it pays to know
-# how labels depend on each other: CC is ahead of BR, and the example-wise loss ahead of the label-wise one. LP is at its
-# best here: there are only ten label vectors, each with many examples.
+# how labels depend on each other: CC is ahead of BR, and the example-wise loss ahead of the label-wise one. LP is at
+# its best here: there are only ten label vectors, each with many examples.
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), layout="constrained", sharey=True)
 titles = ("Hamming loss", "subset 0/1 loss", "F1 per example (higher is better)")
 for ax, title, values in zip(axes, titles, zip(*results.values(), strict=True), strict=True):
