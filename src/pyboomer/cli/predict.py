@@ -79,7 +79,7 @@ def predict(
     given = list_given(ctx, parameters)
     is_regressor = not hasattr(learned, "classes_")
     if is_regressor and (kind or "decode" in given):
-        raise click.UsageError(f"{model} predicts numbers, which --proba, --scores and --decode are not for")
+        raise click.UsageError(f"{model} predicts numbers: --proba, --scores and --decode do not apply")
     learned.set_params(**given)
     if dask is not None:
         if ending != ".parquet" or as_json:

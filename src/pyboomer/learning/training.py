@@ -34,7 +34,7 @@ CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ct
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score.
+    """What a callback gets: the number of rules so far, the seconds, the mean training loss, the validation score.
 
     Examples
     --------
