@@ -13,7 +13,7 @@ from sklearn.datasets import make_multilabel_classification
 from pyboomer import BoomerClassifier, BoomerRegressor
 from pyboomer.compat import LOSSES, REGRESSOR_ROWS, ROWS, TimeLimit, from_mlrl
 
-PAGE = Path(__file__).parent.parent / "docs" / "from-mlrl-boomer.md"
+PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "from-mlrl-boomer.md"
 X, Y = make_multilabel_classification(120, n_features=6, n_classes=4, random_state=1)
 
 PRUNED = {"early_stopping": True, "n_iter_no_change": 100, "validation_fraction": 0.33}

@@ -138,7 +138,7 @@ def find_lost(page: str) -> list[str]:
     return lost
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/algorithm.md"])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/understanding/algorithm.md"])
 def test_what_a_map_names_is_there(page: str) -> None:
     assert find_lost(page) == []
 
@@ -151,7 +151,7 @@ def test_a_name_that_leads_nowhere_is_found() -> None:
 
 
 def test_names_without_a_package_in_the_table_of_the_algorithm_are_in_the_reference() -> None:
-    text = (ROOT / "docs" / "algorithm.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "understanding" / "algorithm.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| (?:Eq\.|Alg\.|lines? |-).*$", text, flags=re.MULTILINE)
     assert len(table) > 20
     reference = importlib.import_module("pyboomer.reference")

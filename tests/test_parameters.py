@@ -47,6 +47,7 @@ REJECTED: dict[str, list[Any]] = {
     "warm_start": ["yes", 1, None],
     "random_state": [-1, 2**32, 1.5, "1", True, np.random.default_rng(1)],
     "n_jobs": [0, 1.5, "2", True, 1025, 2**63],
+    "device": ["gpu", "CUDA", None, 0, True],
     "verbose": [-1, 1.5, "yes", None],
     "callbacks": [3, "print", [print, None], {"a": print}],
 }
@@ -80,6 +81,7 @@ ACCEPTED: dict[str, list[Any]] = {
     "warm_start": [True, np.True_],
     "random_state": [None, 0, 2**32 - 1, np.int64(3), np.random.RandomState(1)],
     "n_jobs": [None, 1, -1, np.int64(2)],
+    "device": ["cpu", "auto"],
     "verbose": [0, False, np.False_],
     "callbacks": [None, [], (), print, [print]],
 }

@@ -34,8 +34,11 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.text import render_rules
 
 FOLDER = Path(__file__).parent
-NINE = 107  # a 9 whose runner-up is a 5, in docs/looking-at-a-model.md
-MISTAKE, OFF = 108, (119, 164, 207)  # a 9 read as a 5, and rules without which it is read as a 9, in docs/explore.md
+NINE = 107  # a 9 whose runner-up is a 5, in docs/how-to/looking-at-a-model.md
+MISTAKE, OFF = (
+    108,
+    (119, 164, 207),
+)  # a 9 read as a 5, and rules without which it is read as a 9, in docs/how-to/explore.md
 
 NOTEBOOK = """
 body { font: 13px sans-serif }
@@ -86,7 +89,7 @@ def photograph_rules(browser: webdriver.Chrome, rules: RuleEnsemble, folder: Pat
 
 
 def photograph_page(browser: webdriver.Chrome, page: Path) -> None:
-    """Write the pictures of docs/explore.md."""
+    """Write the pictures of docs/how-to/explore.md."""
 
     def show(address: str, width: int, height: int, scheme: str = "light") -> Image.Image:
         browser.execute_script("location.hash = arguments[0]", address)
@@ -111,7 +114,7 @@ def photograph_page(browser: webdriver.Chrome, page: Path) -> None:
 
 
 def draw_shapes(browser: webdriver.Chrome, X: Any, Y: Any, folder: Path) -> None:
-    """Write the pictures of docs/additive-models.md."""
+    """Write the pictures of docs/how-to/additive-models.md."""
     clf = BoomerClassifier("joint-logistic", n_rules=1000, max_conditions=1, random_state=1).fit(X, Y)
     shapes = clf.shape_functions(X)
     save_display("shapes-feature", ShapeDisplay.from_shapes(shapes, feature=shapes.features[0].name))

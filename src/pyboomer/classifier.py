@@ -49,16 +49,16 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     Attributes
     ----------
     rules_ : RuleEnsemble
-        The rules learned; print it, index it, slice it, or see `RuleEnsemble.to_frame`.
+        The rules learned: print them, index them, slice them, or see `RuleEnsemble.to_frame`.
     loss_ : Loss
         The loss that was minimised.
     label_names_ : tuple of str
         Names of the labels: the columns of a DataFrame, else y0, y1, ...
     label_vectors_ : array of shape (V, K)
         The known label vectors: the distinct complete rows of the training labels, the most frequent first. With
-        ``loss="joint-logistic"``, incomplete rows that agree with none of these are completed, and follow.
+        ``loss="joint-logistic"``, incomplete rows that agree with none of them are completed, and follow.
     label_vector_counts_ : array of shape (V,)
-        How often each of them occurred, by weight, when it became known.
+        How often each of them occurred in training, by weight.
     classes_ : array of shape (K,), or (C,)
         The numbers of the labels, 0 to K - 1; if y was one column, its C classes.
     n_features_in_ : int
@@ -67,16 +67,15 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     calibration_ : Calibration
         Curves from scores to probabilities, if asked for.
     validation_curve_ : list of (n_rules, score)
-        How held-out examples were judged in the course of training; only if there were any.
+        The scores of held-out examples during training, if there were any.
     training_facts_ : dict
         Sizes of the training data, training loss, seconds, seed.
 
     Notes
     -----
-    A missing value (NaN) in X meets no condition, whichever its operator. A category that was not seen in training
-    meets every ``!=`` and no ``==``. A missing value in y is a label that is not known: its term leaves the loss. An
-    interrupted `fit` (Ctrl-C) leaves the estimator fitted with the rules learned so far and then raises
-    `KeyboardInterrupt`.
+    A missing value (NaN) in X meets no condition. A category that was not seen in training meets every ``!=`` and no
+    ``==``. A missing value in y is a label that is not known: it drops out of the loss. Ctrl-C leaves the estimator
+    fitted with the rules learned so far, and raises `KeyboardInterrupt`.
 
     Examples
     --------
@@ -123,6 +122,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
         callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     ) -> None:
@@ -155,16 +155,17 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
         self.callbacks = callbacks
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """A classifier with the settings of the paper, but for the `parameters` given.
+        """Make a classifier with the settings of the paper; `parameters` override them.
 
-        These are example-wise logistic loss, 1000 rules at a learning rate of 0.3, bodies of any length, log2(L)
-        features drawn per condition, and a default rule of a single Newton step. The paper tunes the loss, the learning
-        rate, l2 and the number of rules.
+        The settings are: example-wise logistic loss, 1000 rules at a learning rate of 0.3, bodies of any length,
+        log2(L) features drawn per condition, and a default rule of a single Newton step. The paper tunes the loss, the
+        learning rate, l2 and the number of rules.
 
         >>> BoomerClassifier.paper(loss="label-wise-logistic").max_features
         'log2'
@@ -189,11 +190,15 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             of weight 0 as unknown. Weights w_k of labels turn the label-wise loss into sum_k w_k log(1 + exp(-y_k f_k))
             and the example-wise loss into log(1 + sum_k w_k exp(-y_k f_k)).
         eval_set : pair (X, y), optional
-            Examples that are not learned from: they are evaluated during training (`validation_curve_`), and with
-            ``early_stopping=True`` they decide when it ends.
+            Held-out examples. They are judged during training (`validation_curve_`); with ``early_stopping=True`` they
+            decide when it ends.
         feature_names : list of str, or a function that returns one, optional
-            What the features are called, if X is an array or a sparse matrix. A function is called when X is there: in
-            a pipeline, `get_feature_names_out` of the step before.
+            Names of the features, if X is an array or a sparse matrix. A function is called when X is read: in a
+            pipeline, pass `get_feature_names_out` of the step before.
+
+        Returns
+        -------
+        self
         """
         return self._fit(X, y, sample_weight, eval_set, feature_names)
 
@@ -262,10 +267,10 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             vectors = np.vstack([self.label_vectors_, vectors])
             kept = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
             vectors, counts = vectors[kept], np.append(self.label_vector_counts_, counts)[kept]
-        if loss.prepare is not None and len(vectors) * len(examples.Y) > MANY:
+        if loss.prepare is not None and len(vectors) * examples.size > MANY:
             warnings.warn(
                 f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "
-                f"proportion to their number, here up to {SECONDS * int(vectors.sum()) * len(examples.Y):.1g} seconds; "
+                f"proportion to their number, here up to {SECONDS * int(vectors.sum()) * examples.size:.1g} seconds; "
                 'loss="example-wise-logistic" does not depend on it',
                 UserWarning,
                 stacklevel=5,
@@ -322,30 +327,30 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
     # --- Predicting ---------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
-        """The scores of the labels (Eq. 2), shape (N, K); (N,) for one column of two classes."""
+        """Return the scores of the labels (Eq. 2), shape (N, K); (N,) for one column of two classes."""
         return self._shape_scores(self._last_scores(X))
 
     def predict(self, X: Any, *, decode: Any = None) -> Any:
-        """The labels of the examples, in the form of the training labels.
+        """Predict the labels of the examples, in the form of the training labels.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (N, L)
-        decode : see the parameter of the same name, optional
-            How to turn scores into labels, this time.
+        decode : optional
+            How to turn scores into labels this time, see the parameter of the same name.
         """
         return self._labels(self._last_scores(X), decode)
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability that each label is relevant, shape (N, K); of each class, if y was one column.
+        """Return the probability of each label, shape (N, K); of each class, if y was one column.
 
-        It is logistic(f_k), unless the estimator was calibrated; with ``loss="joint-logistic"``, the sum of the
+        It is logistic(f_k), unless the estimator is calibrated. With ``loss="joint-logistic"``, it is the sum of the
         probabilities of the label vectors that have the label.
         """
         return self._probabilities(self._last_scores(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of examples of which all labels are predicted correctly; of each, only known labels count."""
+        """Return the share of examples with all labels right; only known labels count."""
         check_is_fitted(self, "rules_")
         labels = read_labels(y, self._form) if self._form.classes is None else None
         if labels is None or labels.known is None:
@@ -356,10 +361,10 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         return float(np.average(right[some].all(axis=1), weights=weight))
 
     def predict_joint(self, X: Any) -> Array:
-        """The probability of each known label vector, the rows of `label_vectors_`, shape (N, V).
+        """Return the probability of each known label vector (the rows of `label_vectors_`), shape (N, V).
 
-        That of independent labels, prod_k P(y_k), normalised over the known vectors; with ``loss="joint-logistic"``,
-        what the loss is about.
+        With ``loss="joint-logistic"``, this is what the loss learns. With other losses, labels count as independent:
+        prod_k P(y_k), normalised over the known vectors.
         """
         if hasattr(self, "rules_") and len(self.label_vectors_) == 0:
             raise ValueError("there are no known label vectors: no training example had all its labels known")
@@ -367,15 +372,15 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         return decision.joint(decision.terms(scores), self.label_vectors_)
 
     def explain(self, X: Any, *, decode: Any = None, change: bool = True) -> tuple["Explanation", ...]:
-        """Explain the predictions: for each example the rules that cover it and what they add to its scores.
+        """Explain predictions: the rules that cover each example, and what they add to its scores.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (N, L)
-        decode : see the parameter of the same name, optional
-            How to turn scores into labels, this time.
+        decode : optional
+            How to turn scores into labels this time, see the parameter of the same name.
         change : bool, default=True
-            Whether to look for the smallest change of one feature that changes the prediction, which takes a while.
+            Whether to look for the smallest change of one feature that changes the prediction. It takes a while.
 
         Returns
         -------
@@ -386,16 +391,16 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         return explain_examples(self, X, decode, change)
 
     def staged_decision_function(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
-        """The scores after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        """Yield the scores after 1, 2, ... rules, or after the numbers of rules in `at`, ascending."""
         return (self._shape_scores(scores.copy()) for scores in self._staged_scores(X, at))
 
     def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Any]:
-        """The labels after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        """Yield the labels after 1, 2, ... rules, or after the numbers of rules in `at`, ascending."""
         stages, decision = self._staged_scores(X, at), self._find_decision()
         return (self._form.restore(decision.decide(scores)) for scores in stages)
 
     def staged_predict_proba(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
-        """The probabilities after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        """Yield the probabilities after 1, 2, ... rules, or after the numbers of rules in `at`, ascending."""
         stages, decision = self._staged_scores(X, at), self._find_decision()
         return (decision.probabilities(scores) for scores in stages)
 

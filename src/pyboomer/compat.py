@@ -1,7 +1,8 @@
 """A translation turns a configuration of mlrl-boomer, the official implementation, into an estimator of pyboomer.
 
-One table says what becomes of each of its parameters; `docs/from-mlrl-boomer.md` shows the same rows. What would give
-another model, and has no counterpart here, is an error that says why; what concerns speed or formats alone is ignored.
+One table says what becomes of each of its parameters; `docs/how-to/from-mlrl-boomer.md` shows the same rows. A setting
+that would give another model, and has no counterpart here, is an error that says why. Settings of speed or formats
+alone are ignored.
 Names, values and defaults are those of mlrl-boomer 0.15.
 """
 
@@ -97,7 +98,14 @@ def _read_option(text: str, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """A callback that ends training after some seconds."""
+    """A callback that ends training after some seconds.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.compat import TimeLimit
+    >>> clf = BoomerClassifier(callbacks=TimeLimit(seconds=60))
+    """
 
     seconds: float
 

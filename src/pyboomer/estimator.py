@@ -7,14 +7,13 @@ Ctrl-C and early stopping, scores after any number of rules, and giving the mode
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
@@ -22,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import pyboomer
 from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.device import copy_to_host
 from pyboomer.data.examples import Examples, read_examples, warn_of_unknown
 from pyboomer.data.labels import Labels
 from pyboomer.data.tables import (
@@ -34,14 +34,14 @@ from pyboomer.data.tables import (
     refuse_new_categories,
 )
 from pyboomer.data.targets import Targets
-from pyboomer.engine.promise import Settings
+from pyboomer.engine.promise import Settings, count_threads
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.sizing import find_learning_rate, find_max_samples
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
-from pyboomer.learning.training import Lesson, Watch, train
+from pyboomer.learning.training import Lesson, Trained, Watch, train
 from pyboomer.losses import Loss, find_loss
 from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import Parameter
@@ -81,6 +81,7 @@ class RuleEstimator(BaseEstimator, ABC):
     warm_start: bool
     random_state: Any
     n_jobs: int | None
+    device: str
     verbose: int
     callbacks: Any
 
@@ -153,27 +154,19 @@ class RuleEstimator(BaseEstimator, ABC):
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
         begin = time.perf_counter()
-        self._validate_parameters()
-        past = self.rules_ if self.warm_start and hasattr(self, "rules_") else None
-        if past is None:
-            self.__dict__.pop("rules_", None)
-        elif len(past) > self.n_rules:
-            raise ValueError(
-                f"n_rules must be at least {len(past)}, the number of rules learned already (warm_start=True), "
-                f"got {self.n_rules}"
-            )
+        past = self._take_past()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         refuse_lazy("y", y)
+        y = copy_to_host(y)
         if past is None:
             table = read_training_table(self, X, self.categorical_features, feature_names)
         else:
-            self._check_objective()
             check_feature_names(feature_names, past.schema.names)
             table = Table(self._read_table(X), past.schema)
             refuse_new_categories(table)
         labels = self._read_labels(y, None if past is None else self._form)
-        examples = read_examples(table.matrix, labels, sample_weight)
+        examples = read_examples(table.matrix, labels, copy_to_host(sample_weight))
         examples = self._weigh(examples, labels.form)
         warn_of_unknown(examples, labels.form.names)
         seed = self._draw_seed(past)
@@ -182,37 +175,71 @@ class RuleEstimator(BaseEstimator, ABC):
             self.loss_ = self._choose_loss(examples, labels.form)
         self._learn_form(labels.form, examples, past is not None)
 
-        callbacks = self.callbacks or ()
         with DeferredInterrupt() as interrupt:  # from here on: Numba would swallow it when it loads compiled code
-            watch = Watch(
-                interrupt, (callbacks,) if callable(callbacks) else tuple(callbacks), bool(self.verbose), begin
-            )
+            watch = Watch(interrupt, self._list_callbacks(), bool(self.verbose), begin)
             validation = None if held_out is None else self._make_validation(held_out, past)
             lesson = self._make_lesson(examples, table.schema, labels.form.names)
             settings = self._make_settings(seed, examples)
-            rules, loss, course, error = train(lesson, settings, watch, past, validation)
-            if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
-                warnings.warn(
-                    f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=3
-                )
-            if not loss <= min(course) + RISE * abs(course[0]):
-                warnings.warn(
-                    f"the training loss has risen from {min(course):.4g} to {loss:.4g}: steps are too long; choose a "
-                    f"larger l2 (it is {self.l2}) or a smaller learning_rate (it is {settings.learning_rate})",
-                    UserWarning,
-                    stacklevel=3,
-                )
-            self.__dict__.pop("validation_curve_", None)
-            if validation is not None:
-                self.validation_curve_ = validation.curve
-                if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
-                    rules = rules[: validation.best.n_rules].renumber()
-                    loss = self._mean_loss(examples, self._score(examples, rules))
-            self._store(rules, self._list_facts(rules, examples, seed, loss, time.perf_counter() - begin))
-            if error is not None:
-                raise error
+            trained = train(lesson, settings, watch, past, validation)
+            self._keep(
+                trained,
+                settings,
+                examples,
+                validation,
+                watch,
+                lambda rules: self._mean_loss(examples, self._score(examples, rules)),
+            )
             self._finish(table.schema, examples, held_out, seed, interrupt)
         return self  # or KeyboardInterrupt, when the context ends
+
+    def _take_past(self) -> RuleEnsemble | None:
+        """The rules to go on with, if any; the parameters are checked."""
+        self._validate_parameters()
+        if not (self.warm_start and hasattr(self, "rules_")):
+            self.__dict__.pop("rules_", None)
+            return None
+        if len(self.rules_) > self.n_rules:
+            raise ValueError(
+                f"n_rules must be at least {len(self.rules_)}, the number of rules learned already (warm_start=True), "
+                f"got {self.n_rules}"
+            )
+        self._check_objective()
+        return self.rules_
+
+    def _list_callbacks(self) -> tuple[Any, ...]:
+        callbacks = self.callbacks or ()
+        return (callbacks,) if callable(callbacks) else tuple(callbacks)
+
+    def _keep(
+        self,
+        trained: Trained,
+        settings: Settings,
+        examples: Examples,
+        validation: Validation | None,
+        watch: Watch,
+        measure: Callable[[RuleEnsemble], float],
+    ) -> None:
+        """Keep what was learned, or the best part of it, of which `measure` tells the loss; warn of what is odd."""
+        rules, loss, course, error = trained
+        if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
+            warnings.warn(f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=4)
+        if not loss <= min(course) + RISE * abs(course[0]):
+            warnings.warn(
+                f"the training loss has risen from {min(course):.4g} to {loss:.4g}: steps are too long; choose a "
+                f"larger l2 (it is {self.l2}) or a smaller learning_rate (it is {settings.learning_rate})",
+                UserWarning,
+                stacklevel=4,
+            )
+        self.__dict__.pop("validation_curve_", None)
+        if validation is not None:
+            self.validation_curve_ = validation.curve
+            if self.early_stopping and validation.curve and validation.best.n_rules < len(rules):
+                rules = rules[: validation.best.n_rules].renumber()
+                loss = measure(rules)
+        seconds = time.perf_counter() - watch.begin
+        self._store(rules, self._list_facts(rules, examples, settings.seed, loss, seconds))
+        if error is not None:
+            raise error
 
     def _make_settings(self, seed: int, examples: Examples) -> Settings:
         """How rules are learned from the examples, by the parameters as they are now."""
@@ -221,7 +248,7 @@ class RuleEstimator(BaseEstimator, ABC):
         own = {
             "loss": self._find_loss(),
             "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_),
-            "max_samples": find_max_samples(self.max_samples, len(examples.Y)),
+            "max_samples": find_max_samples(self.max_samples, examples.size),
             "default_l2": self._default_l2(),
             "min_coverage": least,
             "seed": seed,
@@ -286,7 +313,7 @@ class RuleEstimator(BaseEstimator, ABC):
             try:
                 refuse_lazy("y", y)
                 matrix = read_table(self, X, table.schema)
-                return examples, read_examples(matrix, self._read_labels(y, form), None)
+                return examples, read_examples(matrix, self._read_labels(copy_to_host(y), form), None)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"eval_set: {error}") from None
         if not self.early_stopping:
@@ -312,7 +339,7 @@ class RuleEstimator(BaseEstimator, ABC):
     ) -> dict[str, Any]:
         return {
             "pyboomer": pyboomer.__version__,
-            "examples": len(examples.Y),
+            "examples": examples.size,
             "features": self.n_features_in_,
             "labels": examples.Y.shape[1],
             "rules": len(rules),
@@ -337,7 +364,8 @@ class RuleEstimator(BaseEstimator, ABC):
     def _score(self, examples: Examples, rules: RuleEnsemble | None = None) -> Array:
         """The (N, K) scores of examples that were read before."""
         scores = np.zeros(examples.Y.shape)
-        add_scores(self.rules_ if rules is None else rules, examples.matrix, scores, effective_n_jobs(self.n_jobs))
+        rules = self.rules_ if rules is None else rules
+        add_scores(rules, examples.matrix, scores, count_threads(self.n_jobs), self.device)
         return scores
 
     def _last_scores(self, X: Any) -> Array:
@@ -361,7 +389,7 @@ class RuleEstimator(BaseEstimator, ABC):
         scores = np.zeros((matrix.shape[0], len(rules.label_names)))
         for first, last in pairwise([0, *counts]):
             part = rules if last - first == len(rules) else rules[first:last]
-            add_scores(part, matrix, scores, effective_n_jobs(self.n_jobs))
+            add_scores(part, matrix, scores, count_threads(self.n_jobs), self.device)
             yield scores
 
     def _labels(self, scores: Array, decode: Any = None) -> Any:
@@ -370,23 +398,23 @@ class RuleEstimator(BaseEstimator, ABC):
 
     @property
     def feature_importances_(self) -> Array:
-        """The importance of each feature by gain, adding up to 1; see `pyboomer.explore.importance`."""
+        """The importance of each feature by gain. They add up to 1; see `pyboomer.explore.importance`."""
         check_is_fitted(self, "rules_")
         from pyboomer.explore.importance import overall_importance
 
         return overall_importance(self.rules_)
 
     def shape_functions(self, X: Any = None) -> "ShapeFunctions":
-        """The model as a sum over features: what rules say by the value of each, and of each pair of features.
+        """Return the model as a sum over features: what each value, and each pair of values, adds to the scores.
 
-        With one condition per rule, intercept and shapes of features add up to the scores. Rules that test two
-        features make shapes of pairs, longer ones are left.
+        With one condition per rule, the intercept and the shapes of features add up to the scores. Rules on two
+        features make shapes of pairs; longer rules are left as they are.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (N, L), optional
-            Examples, best those of the training. They tell how often values occur: shapes are 0 on average, importance
-            is their standard deviation, and what a pair says of one feature alone is told of that feature.
+            Examples, best those of the training. They say how often values occur: then shapes are 0 on average, their
+            standard deviation is their importance, and the part of a pair about one feature moves to that feature.
 
         Returns
         -------
@@ -399,12 +427,12 @@ class RuleEstimator(BaseEstimator, ABC):
     # --- Giving the model away ----------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a JSON file; `pyboomer.load_model` reads it back with exactly the same scores."""
+        """Write the fitted model to a JSON file. `pyboomer.load_model` reads it back, with exactly the same scores."""
         check_is_fitted(self, "rules_")
         save_model(self, path)
 
     def to_onnx(self, path: str | Path | None = None) -> Any:
-        """The model as an ONNX graph (an `onnx.ModelProto`), also written to a file if `path` is given.
+        """Return the model as an ONNX graph (an `onnx.ModelProto`); write it to a file if `path` is given.
 
         Each rule becomes a chain-shaped tree, with thresholds in double precision. Needs the extra `onnx`.
         """
@@ -417,7 +445,7 @@ class RuleEstimator(BaseEstimator, ABC):
         return graph
 
     def to_python(self, path: str | Path | None = None) -> str:
-        """The model as the text of a Python file that imports nothing, also written to a file if `path` is given."""
+        """Return the model as a Python file that imports nothing; write it to a file if `path` is given."""
         check_is_fitted(self, "rules_")
         from pyboomer.export.scorer import write_scorer
 
@@ -435,10 +463,10 @@ class RuleEstimator(BaseEstimator, ABC):
         max_examples: int = 200,
         title: str | None = None,
     ) -> str:
-        """The model as a page to look at in a browser, also written to a file if `path` is given.
+        """Return the model as a page for the browser; write it to a file if `path` is given.
 
-        One HTML file, which needs neither network nor server: all rules, what they say of each label and feature and,
-        if there are examples, how they add up to the scores of each.
+        It is one HTML file and needs neither network nor server. It shows all rules, what they say of each label and
+        feature and, with examples, how they add up to scores.
 
         Parameters
         ----------
@@ -446,7 +474,7 @@ class RuleEstimator(BaseEstimator, ABC):
         X, y : optional
             Examples, and their labels or targets, NaN for an unknown one.
         max_examples : int, default=200
-            How many of the examples, drawn at random, are part of the page; fewer, if they have very many features.
+            How many of the examples, drawn at random, the page holds; fewer if they have very many features.
         title : str, optional
             The heading of the page.
         """

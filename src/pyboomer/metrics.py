@@ -42,6 +42,14 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None) -> floa
     -------
     float
         Between 0, all labels are right, and 1.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import hamming_loss
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> hamming_loss(Y_true, Y_pred)
+    0.25
     """
     true, pred, known, weight = _check(Y_true, Y_pred, sample_weight)
     return float((weight @ (true != pred).sum(axis=1)) / (weight @ known.sum(axis=1)))
@@ -63,6 +71,14 @@ def subset_zero_one_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None)
     -------
     float
         Between 0, all label vectors are right, and 1.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import subset_zero_one_loss
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> subset_zero_one_loss(Y_true, Y_pred)
+    1.0
     """
     true, pred, _, weight = _check(Y_true, Y_pred, sample_weight)
     return float(np.average((true != pred).any(axis=1), weights=weight))
@@ -86,6 +102,14 @@ def example_f1(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_divi
     -------
     float
         Between 0 and 1, all label vectors are right.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import example_f1
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> round(example_f1(Y_true, Y_pred), 3)
+    0.667
     """
     true, pred, _, weight = _check(Y_true, Y_pred, sample_weight)
     both = (true & pred).sum(axis=1)
@@ -111,6 +135,14 @@ def example_precision(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, ze
     -------
     float
         Between 0 and 1, all predicted labels are true.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import example_precision
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> round(example_precision(Y_true, Y_pred), 3)
+    0.75
     """
     true, pred, _, weight = _check(Y_true, Y_pred, sample_weight)
     ratios = _divide((true & pred).sum(axis=1), pred.sum(axis=1), zero_division)
@@ -135,6 +167,14 @@ def example_recall(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_
     -------
     float
         Between 0 and 1, all true labels are predicted.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import example_recall
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> round(example_recall(Y_true, Y_pred), 3)
+    0.75
     """
     true, pred, _, weight = _check(Y_true, Y_pred, sample_weight)
     ratios = _divide((true & pred).sum(axis=1), true.sum(axis=1), zero_division)
@@ -159,6 +199,14 @@ def example_jaccard(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero
     -------
     float
         Between 0 and 1, all label vectors are right.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import example_jaccard
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> round(example_jaccard(Y_true, Y_pred), 3)
+    0.5
     """
     true, pred, _, weight = _check(Y_true, Y_pred, sample_weight)
     ratios = _divide((true & pred).sum(axis=1), (true | pred).sum(axis=1), zero_division)
@@ -183,6 +231,14 @@ def micro_f1(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_divisi
     -------
     float
         Between 0 and 1, all labels are right.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import micro_f1
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> round(micro_f1(Y_true, Y_pred), 3)
+    0.667
     """
     true, pred, _, weight = _check(Y_true, Y_pred, sample_weight)
     both = weight @ (true & pred).sum(axis=1)
@@ -208,6 +264,14 @@ def macro_f1(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_divisi
     -------
     float
         Between 0 and 1, all labels are right.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import macro_f1
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> Y_pred = [[1, 0, 0, 0], [0, 1, 1, 0]]
+    >>> round(macro_f1(Y_true, Y_pred), 3)
+    0.75
     """
     true, pred, known, weight = _check(Y_true, Y_pred, sample_weight)
     both = weight @ (true & pred)
@@ -239,6 +303,14 @@ def average_precision(Y_true: Any, scores: Any, *, sample_weight: Any = None) ->
     -------
     float
         Above 0, up to 1: all true labels are ranked before all others.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import average_precision
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> scores = [[0.9, 0.2, 0.4, 0.5], [0.1, 0.8, 0.3, 0.2]]
+    >>> round(average_precision(Y_true, scores), 3)
+    0.917
     """
     return _rank_labels(Y_true, scores, sample_weight, lambda own, others, _: float(np.mean(own / (own + others))), 1.0)
 
@@ -263,6 +335,14 @@ def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> fl
     -------
     float
         At least the mean number of true labels, at most the number of all.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import coverage_error
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> scores = [[0.9, 0.2, 0.4, 0.5], [0.1, 0.8, 0.3, 0.2]]
+    >>> round(coverage_error(Y_true, scores), 3)
+    2.0
     """
     return _rank_labels(Y_true, scores, sample_weight, lambda own, others, _: float(np.max(own + others)), 0.0)
 
@@ -287,6 +367,14 @@ def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> floa
     -------
     float
         Between 0, all true labels are ranked before all others, and 1.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import ranking_loss
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> scores = [[0.9, 0.2, 0.4, 0.5], [0.1, 0.8, 0.3, 0.2]]
+    >>> round(ranking_loss(Y_true, scores), 3)
+    0.125
     """
     return _rank_labels(
         Y_true, scores, sample_weight, lambda _, others, n: float(np.mean(others)) / n if n else 0.0, 0.0
@@ -313,6 +401,14 @@ def one_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     -------
     float
         Between 0, the first label of each example is true, and 1.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import one_error
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> scores = [[0.9, 0.2, 0.4, 0.5], [0.1, 0.8, 0.3, 0.2]]
+    >>> round(one_error(Y_true, scores), 3)
+    0.0
     """
     return _rank_labels(Y_true, scores, sample_weight, lambda _, others, __: float(np.min(others) > 0), 0.0)
 
@@ -336,6 +432,14 @@ def micro_auc(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     -------
     float
         Between 0 and 1; 1/2 is chance. NaN if all labels are true, or none is.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import micro_auc
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> scores = [[0.9, 0.2, 0.4, 0.5], [0.1, 0.8, 0.3, 0.2]]
+    >>> round(micro_auc(Y_true, scores), 3)
+    0.933
     """
     true, values, known, weight = _check_ranking(Y_true, scores, sample_weight)
     return _find_auc(true[known], values[known], np.broadcast_to(weight[:, None], known.shape)[known])
@@ -359,6 +463,14 @@ def macro_auc(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     -------
     float
         Between 0 and 1; 1/2 is chance. NaN if no label has such an area.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import macro_auc
+    >>> Y_true = [[1, 0, 1, 0], [0, 1, 0, 0]]
+    >>> scores = [[0.9, 0.2, 0.4, 0.5], [0.1, 0.8, 0.3, 0.2]]
+    >>> round(macro_auc(Y_true, scores), 3)
+    1.0
     """
     true, values, known, weight = _check_ranking(Y_true, scores, sample_weight)
     columns = zip(true.T, values.T, known.T, strict=True)
@@ -403,7 +515,17 @@ def _find_auc(true: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> float
 
 @dataclass(frozen=True)
 class Metric:
-    """A function of true labels and predictions; whether more of it is better, and whether it has `zero_division`."""
+    """A function of true labels and predictions; whether more of it is better, and whether it has `zero_division`.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import METRICS
+    >>> metric = METRICS["hamming_loss"]
+    >>> metric.larger_is_better
+    False
+    >>> metric([[1, 0, 1, 0]], [[1, 0, 0, 0]])
+    0.25
+    """
 
     function: Callable[..., float]
     larger_is_better: bool
@@ -451,6 +573,13 @@ def evaluate(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_divisi
     -------
     dict of str to float
         In the order of `METRICS`.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import evaluate
+    >>> values = evaluate([[1, 0, 1, 0], [0, 1, 0, 0]], [[1, 0, 0, 0], [0, 1, 1, 0]])
+    >>> values["hamming_loss"], values["subset_zero_one_loss"]
+    (0.25, 1.0)
     """
     true, pred, known, weight = _check(Y_true, Y_pred, sample_weight)
     read, values = np.ma.array(true, mask=~known), {}
@@ -476,6 +605,13 @@ def evaluate_ranking(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> 
     -------
     dict of str to float
         In the order of `RANKINGS`.
+
+    Examples
+    --------
+    >>> from pyboomer.metrics import evaluate_ranking
+    >>> values = evaluate_ranking([[1, 0, 1, 0], [0, 1, 0, 0]], [[0.9, 0.2, 0.4, 0.5], [0.1, 0.8, 0.3, 0.2]])
+    >>> values["ranking_loss"], values["one_error"]
+    (0.125, 0.0)
     """
     true, values, known, weight = _check_ranking(Y_true, scores, sample_weight)
     read = np.ma.array(true, mask=~known)

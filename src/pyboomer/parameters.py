@@ -98,13 +98,13 @@ PARAMETERS = (
         "auto",
         '"auto", "joint-logistic", "(label|example)-wise-(logistic|squared-error|squared-hinge)", or a pyboomer.Loss',
         lambda value: isinstance(value, Loss) or _one_of("auto", *FOR_LABELS)(value),
-        "The loss to minimise. The joint logistic one is about the probability of the whole label vector among those "
-        "known, and so learns which labels go together and which vectors are frequent. The paper's example-wise one "
-        "(Eq. 7) aims at the whole label vector, too (subset 0/1 loss), its label-wise one (Eq. 6) at each label on "
-        "its own (Hamming loss). The squared losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or "
-        'the roots of these sums. "auto": "joint-logistic"; "label-wise-logistic" if there are more than half as many '
-        "label vectors as examples, if vectors have more than 20 labels on average, if examples times vectors are "
-        "more than 20 million, if labels have weights, or if known_vectors=False. `loss_` tells which.",
+        "The loss to minimise. The joint logistic loss learns the probability of each known label vector, and so which "
+        "labels go together. The paper's example-wise loss (Eq. 7) also aims at whole label vectors (subset 0/1 loss); "
+        "its label-wise loss (Eq. 6) aims at each label by itself (Hamming loss). The squared losses are sums over the "
+        "labels of (1 - y f)^2 and max(0, 1 - y f)^2, or the roots of these sums. "
+        '"auto": "joint-logistic"; but "label-wise-logistic" if there are more than half as many '
+        "label vectors as examples, if vectors have more than 20 labels on average, if examples times vectors exceed "
+        "20 million, if labels have weights, or if known_vectors=False. `loss_` says which.",
     ),
     Parameter(
         "head",
@@ -113,8 +113,8 @@ PARAMETERS = (
         lambda value: (
             _one_of("multi", "single")(value) or _is_whole(value, 1) or (_is_fraction(value) and float(value) < 1)
         ),
-        "The labels that a rule predicts scores for: all; a single one; a number of them, those of the largest gain; "
-        "or those whose gain is at least this fraction of the largest. The first condition of a rule decides which.",
+        "The labels that a rule scores: all; a single one; a number of them, those of largest gain; or those whose "
+        "gain is at least this fraction of the largest. The first condition of a rule decides which.",
     ),
     Parameter(
         "n_rules",
@@ -129,14 +129,14 @@ PARAMETERS = (
         '"minimum" or "newton"',
         _one_of("minimum", "newton"),
         "The scores of the first rule, which covers all examples: those of least training loss, or the paper's single "
-        "step of Newton's method towards them, which overshoots where labels are many or rare.",
+        "Newton step towards them. That step overshoots if labels are many or rare.",
     ),
     Parameter(
         "learning_rate",
         "auto",
         '"auto" or in (0, 1]',
         lambda value: _one_of("auto")(value) or (_is_real(value) and 0 < value <= 1),
-        "The shrinkage: the scores of every rule but the default rule are multiplied by it (Alg. 1, line 8). "
+        "The shrinkage: it multiplies the scores of every rule but the default rule (Alg. 1, line 8). "
         '"auto": 0.05 for up to 2,500 examples, 0.1 for 10,000, 0.3 for 90,000 and more, growing with the square root '
         "of their number; with the joint loss, at most 1 / s for label vectors of s labels.",
     ),
@@ -145,9 +145,9 @@ PARAMETERS = (
         0.0,
         "a number of at least 0",
         lambda value: _is_real(value) and value >= 0,
-        "The weight of the L1 regularisation of the scores, those of the default rule too: it makes them smaller and "
-        "the smallest zero, which leaves labels out of the heads. It is taken off sums of gradients over the examples "
-        "covered: if it is a large share of their number, nothing is left.",
+        "The weight of the L1 regularisation of all scores. It makes them smaller and the smallest zero, so heads have "
+        "fewer labels. It is subtracted from sums of gradients over the covered examples: if it is a large share of "
+        "their number, nothing is left.",
     ),
     Parameter(
         "l2",
@@ -161,47 +161,47 @@ PARAMETERS = (
         True,
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
-        "Whether each rule's body is learned on a bootstrap sample of the examples. Its head is always fitted on all.",
+        "Whether to learn the body of each rule on a bootstrap sample of the examples. Its head is always fitted on "
+        "all examples.",
     ),
     Parameter(
         "sampling",
         "with-replacement",
         '"with-replacement", "without-replacement", "stratified-label-wise" or "stratified-example-wise"',
         _one_of("with-replacement", "without-replacement", "stratified-label-wise", "stratified-example-wise"),
-        "How the examples of a sample are drawn, if bootstrap=True: with replacement (the paper's bootstrap) or "
-        "without; stratified, without replacement, in proportion to the rarest relevant label of an example or to its "
-        "whole label vector.",
+        "How to draw the examples of a sample, if bootstrap=True: with replacement (the paper's bootstrap), without, "
+        "or stratified without replacement, by the rarest relevant label of an example or by its whole label vector.",
     ),
     Parameter(
         "max_samples",
         "auto",
         '"auto", None, a whole number from 1 to 2**32 or a fraction in (0, 1]',
         lambda value: _one_of("auto")(value) or (_is_size(value) and (value is None or value <= 2**32)),  # one by one
-        "How many examples a sample has, if bootstrap=True: a number or a fraction of them. None: as many as there are "
-        'with replacement, two thirds of them without. "auto": 20,000 if there are more; None otherwise.',
+        "The size of a sample, if bootstrap=True: a number of examples or a fraction. None: as many as there are with "
+        'replacement, two thirds of them without. "auto": 20,000 if there are more, else None.',
     ),
     Parameter(
         "max_features",
         "sqrt",
         '"sqrt", "log2", None, a whole number of at least 1 or a fraction in (0, 1]',
         lambda value: _is_size(value, "sqrt", "log2"),
-        "How many features are drawn at each refinement of a rule: the square root of L features, rounded up, the "
-        "paper's floor(log2(L - 1) + 1), all (None), a number or a fraction of them.",
+        "How many of the L features to draw for each condition: their square root, rounded up; the paper's "
+        "floor(log2(L - 1) + 1); all (None); a number; or a fraction.",
     ),
     Parameter(
         "fixed_features",
         None,
         "None, a mask, indices or names",
         lambda value: _is_feature_choice(value) and not isinstance(value, str),
-        "Features that every refinement considers; `max_features` are drawn from the others.",
+        "Features to consider for every condition. `max_features` are drawn from the others.",
     ),
     Parameter(
         "max_labels",
         None,
         'None, "round-robin", a whole number of at least 1 or a fraction in (0, 1]',
         lambda value: _is_size(value, "round-robin"),
-        "How many labels, drawn at random, each rule may predict scores for: all (None), a number or a fraction of "
-        'them. "round-robin": each label in turn.',
+        "How many labels, drawn at random, a rule may score: all (None), a number or a fraction. "
+        '"round-robin": each label in turn.',
     ),
     Parameter(
         "max_conditions",
@@ -216,39 +216,38 @@ PARAMETERS = (
         1,
         "a number of at least 1",
         lambda value: _is_real(value) and value >= 1,
-        "The least number (sum of weights) of examples in the sample that a condition must leave covered; 1 for no "
-        "limit.",
+        "The least number (sum of weights) of sampled examples that a condition must leave covered; 1 for no limit.",
     ),
     Parameter(
         "search",
         "bound",
         '"bound" or "exact"',
         _one_of("bound", "exact"),
-        "How candidates for a multi-label head under a non-decomposable loss are compared: by a lower bound of the "
-        "gain, in time linear in the number of labels, or by solving a linear system for each, as in the paper. The "
-        "head of a finished rule is exact either way; other heads and losses need no bound.",
+        "How to compare candidates for a multi-label head under a non-decomposable loss: by a lower bound of the gain, "
+        "in time linear in the number of labels, or by solving a linear system for each, as the paper does. The head "
+        "of a finished rule is exact either way. Other heads and losses need no bound.",
     ),
     Parameter(
         "max_bins",
         "auto",
         'None, "auto" or a whole number from 2 to 255',
         lambda value: value is None or _one_of("auto")(value) or (_is_whole(value, 2) and value <= 255),
-        "The largest number of bins that the values of a numeric feature are put into, by quantiles, which makes "
-        'learning from many examples faster; None considers all values. "auto": 255 for a dense X of more than '
-        '10,000 examples, unless search="exact"; None otherwise. '
-        "Of a nominal feature with more than 255 categories, bins tell the 254 commonest apart.",
+        "The largest number of bins for the values of a numeric feature, by quantiles. Bins make learning from many "
+        'examples faster; None considers all values. "auto": 255 for a dense X of more than 10,000 examples, unless '
+        'search="exact"; else None. '
+        "If a nominal feature has more than 255 categories, bins tell the 254 commonest apart.",
     ),
     Parameter(
         "decode",
         "loss",
         '"loss", "hamming", "subset", "f1", "top-1", "top-2", ..., or thresholds in [0, 1]',
         _is_decode,
-        'How `predict` turns scores into labels: choose the measure you are judged by. "loss": as the paper does for '
-        "the loss: by sign for a decomposable one (Eq. 18), else the known label vector of least loss (Eq. 19). "
+        'How `predict` turns scores into labels: choose the measure you are judged by. "loss": as the paper does, '
+        "by sign for a decomposable loss (Eq. 18), else the known label vector of least loss (Eq. 19). "
         '"hamming": each label more probable than not. "subset": the most probable known label vector. "f1": the label '
-        "vector of largest expected F-measure; with few rules, and so with probabilities that are not yet right, set "
+        "vector of largest expected F-measure; with few rules, probabilities are not yet right, so set "
         'calibration="isotonic". "top-3": the three most probable labels. Thresholds, one for all labels '
-        "or one for each: the labels of a larger probability; `pyboomer.predicting.decoding.tune_thresholds` finds "
+        "or one for each: the labels of larger probability; `pyboomer.predicting.decoding.tune_thresholds` finds "
         "good ones.",
     ),
     Parameter(
@@ -256,46 +255,44 @@ PARAMETERS = (
         True,
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
-        "Whether labels are taken to occur together only as they do in the training data. False allows for all label "
-        "vectors: labels are independent given their scores. The joint logistic loss is about the known ones: it wants "
-        "True.",
+        "Whether labels may occur together only as they do in the training data. False allows all label vectors: "
+        "labels are independent given their scores. The joint logistic loss is about the known ones and needs True.",
     ),
     Parameter(
         "calibration",
         None,
         'None or "isotonic"',
         lambda value: value is None or _one_of("isotonic")(value),
-        'Whether scores are turned into probabilities by the logistic function, or ("isotonic") by curves fitted to '
-        "scores of examples that the rules were not learned from: those held out for early stopping or, without them, "
-        "all examples, by five-fold cross-fitting.",
+        'How scores become probabilities: by the logistic function (None), or by curves ("isotonic") that are fitted '
+        "to scores of unseen examples. These are the examples held out for early stopping or, without them, all "
+        "examples by five-fold cross-fitting.",
     ),
     Parameter(
         "class_weight",
         None,
         'None, "balanced", a dict of classes with positive weights, or a list of such dicts',
         _is_class_weight,
-        "How much classes count in training. In a matrix of labels these are 1, relevant, and 0: {1: 5} makes what is "
-        'missed cost five times as much, for all labels; a list has a dict for each label. "balanced": the relevant '
-        "examples of a label count as much as the others together. The weights are those of labels, as in `fit`; if y "
-        "is one column, they are those of examples. Probabilities become those of the weighted examples.",
+        "How much classes count in training. In a matrix of labels, the classes are 1 (relevant) and 0: {1: 5} makes a "
+        'missed label cost five times as much; a list has a dict for each label. "balanced": the relevant examples of '
+        "a label count as much as all others together. These are weights of labels, as in `fit`; if y is one column, "
+        "weights of examples. Probabilities become those of the weighted examples.",
     ),
     Parameter(
         "categorical_features",
         None,
         'None, "from_dtype", a mask, indices or names',
         _is_feature_choice,
-        "The nominal features: tested for equality instead of order. None: the columns of a DataFrame that hold "
-        'categories (unless they are ordered) or text; "from_dtype": all columns of objects as well. A boolean mask, a '
-        "list of indices or of column names says exactly which; an array or sparse matrix has none unless they are "
-        "chosen so.",
+        "The nominal features, which rules test for equality. None: the columns of a DataFrame that hold text or "
+        'unordered categories; "from_dtype": all columns of objects as well. A boolean mask, a list of indices or of '
+        "column names says exactly which; an array or sparse matrix has none otherwise.",
     ),
     Parameter(
         "early_stopping",
         False,
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
-        "Whether training ends when held-out examples stop gaining: a part of the training data or, in `fit`, those of "
-        "`eval_set`. The best number of rules is kept.",
+        "Whether to end training when held-out examples stop gaining: a part of the training data or, in `fit`, the "
+        "examples of `eval_set`. The best number of rules is kept.",
     ),
     Parameter(
         "validation_fraction",
@@ -316,17 +313,17 @@ PARAMETERS = (
         "loss",
         '"loss", the name of a scikit-learn scorer, or one made by make_scorer',
         _is_scoring,
-        "How held-out examples are judged: by the loss that is minimised, or by a scorer, of which larger is better. "
-        "`sklearn.metrics.make_scorer` makes one of any measure.",
+        "How to judge held-out examples: by the loss that is minimised, or by a scorer (larger is better). "
+        "`sklearn.metrics.make_scorer` makes a scorer of any measure.",
     ),
     Parameter(
         "warm_start",
         False,
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
-        "Whether `fit` adds rules to those there are, up to n_rules: from the same data, as if all had been learned at "
-        "once, with the same draws; or from other data. The loss and the categories must stay the same. With early "
-        "stopping, set it from the first `fit` on: what is held out must not have been learned from before.",
+        "Whether `fit` adds rules to the model, up to n_rules. From the same data, the result is as if all had been "
+        "learned at once. Other data are allowed, if loss and categories stay the same. With early stopping, set it "
+        "from the first `fit` on: held-out examples must not have been learned from before.",
     ),
     Parameter(
         "random_state",
@@ -344,6 +341,15 @@ PARAMETERS = (
         "cores, None for one. The result does not depend on it.",
     ),
     Parameter(
+        "device",
+        "cpu",
+        '"cpu", "cuda" or "auto"',
+        _one_of("cpu", "cuda", "auto"),
+        "Where rules are learned and examples are scored: by the processor, or by an NVIDIA GPU, from binned features; "
+        'see docs/how-to/gpu.md. "auto": by a GPU if there is one, X is dense, and examples are more than 10,000 and, '
+        "times labels, at least a million.",
+    ),
+    Parameter(
         "verbose",
         0,
         "a whole number of at least 0, or a bool",
@@ -357,9 +363,8 @@ PARAMETERS = (
         lambda value: (
             value is None or callable(value) or (isinstance(value, list | tuple) and all(map(callable, value)))
         ),
-        "Called after each rule, the default rule included, with a `Progress` (number of rules, training loss, "
-        "seconds, validation score); training stops when one of them returns True. If one fails, the rules learned so "
-        "far are kept.",
+        "Functions to call after each rule with a `Progress` (number of rules, training loss, seconds, validation "
+        "score). Training stops when one returns True. If one fails, the rules learned so far are kept.",
     ),
 )
 
@@ -369,15 +374,15 @@ _LOSS_OF_NUMBERS = Parameter(
     '"squared-error", "absolute-error", "huber", or a pyboomer.Loss',
     lambda value: isinstance(value, Loss) or _one_of(*FOR_NUMBERS)(value),
     "The loss to minimise. The absolute error aims at the median instead of the mean, and minds outliers less. Huber's "
-    "is the squared error of targets that are missed by less than 1, and goes on as the absolute error: scale the "
-    "targets, or choose where it changes (`pyboomer.losses.make_huber`).",
+    "loss is the squared error for errors below 1 and the absolute error beyond: scale the targets, or choose where it "
+    "changes (`pyboomer.losses.make_huber`).",
 )
 _SAMPLING = Parameter(
     "sampling",
     "with-replacement",
     '"with-replacement" or "without-replacement"',
     _one_of("with-replacement", "without-replacement"),
-    "How the examples of a sample are drawn, if bootstrap=True: with replacement or without.",
+    "How to draw the examples of a sample, if bootstrap=True: with replacement or without.",
 )
 _OF_LABELS = ("loss", "default_rule", "search", "decode", "known_vectors", "calibration", "class_weight")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.

@@ -24,7 +24,15 @@ Condition = tuple[int, str, float]  # feature, operator, value
 
 @dataclass(frozen=True)
 class Setting:
-    """What the learner may choose: Alg. 1's inputs and the details the paper leaves to the implementation."""
+    """What the learner may choose: Alg. 1's inputs and the details the paper leaves to the implementation.
+
+    Examples
+    --------
+    >>> from pyboomer.losses import example_wise_logistic
+    >>> from pyboomer.reference import Setting
+    >>> Setting(example_wise_logistic, n_rules=10).learning_rate
+    0.3
+    """
 
     loss: Loss
     head: str | int | float = "multi"  # "single", a number of labels, or a share of the largest gain
@@ -47,7 +55,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class ReferenceRule:
-    """A rule f: b -> p (Sec. 2.2); the head has an entry for every label."""
+    """A rule f: b -> p (Sec. 2.2); the head has an entry for every label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.reference import ReferenceRule, covers
+    >>> rule = ReferenceRule(body=((0, "<=", 3.0),), head=np.array([0.5, -0.4]))
+    >>> covers(rule.body, np.array([[1.0], [5.0]]))
+    array([ True, False])
+    """
 
     body: tuple[Condition, ...]
     head: Array
@@ -76,7 +93,19 @@ def covers(body: tuple[Condition, ...], X: Array) -> NDArray[np.bool_]:
 def learn_rules(
     X: Array, Y: Array, setting: Setting, sample_weight: Array | None = None, label_weight: Array | None = None
 ) -> list[ReferenceRule]:
-    """Learn the ensemble F = {f_1, ..., f_T}; f_1 is the default rule. A label of weight 0 is unknown."""
+    """Learn the ensemble F = {f_1, ..., f_T}; f_1 is the default rule. A label of weight 0 is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.losses import label_wise_logistic
+    >>> from pyboomer.reference import Setting, learn_rules
+    >>> X = np.arange(20.0)[:, None]
+    >>> Y = np.where(np.hstack([X > 9, X > 14]), 1.0, -1.0)
+    >>> rules = learn_rules(X, Y, Setting(label_wise_logistic, n_rules=3, bootstrap=False))
+    >>> rules[1].body
+    ((0, '<=', np.float64(9.5)),)
+    """
     n, n_labels = Y.shape
     weight = np.ones(n) if sample_weight is None else sample_weight
     scores = np.zeros(Y.shape)
@@ -398,7 +427,21 @@ def rate_candidates(G: Array, H: Array, setting: Setting, labels: NDArray[np.int
 
 
 def predict_scores(rules: list[ReferenceRule], X: Array) -> Array:
-    """The sum of the heads of all rules that cover an example (Eq. 2)."""
+    """The sum of the heads of all rules that cover an example (Eq. 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.losses import label_wise_logistic
+    >>> from pyboomer.reference import Setting, learn_rules, predict_scores
+    >>> X = np.arange(20.0)[:, None]
+    >>> Y = np.where(np.hstack([X > 9, X > 14]), 1.0, -1.0)
+    >>> rules = learn_rules(X, Y, Setting(label_wise_logistic, n_rules=20, bootstrap=False))
+    >>> np.sign(predict_scores(rules, X[[3, 12, 17]]))
+    array([[-1., -1.],
+           [ 1., -1.],
+           [ 1.,  1.]])
+    """
     scores = np.zeros((len(X), len(rules[0].head)))
     for rule in rules:
         scores[covers(rule.body, X)] += rule.head

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 class BoomerRegressor(RegressorMixin, RuleEstimator):
     __doc__ = f"""Gradient boosted multi-output regression rules.
 
-    Learns an ensemble of rules such as ``IF x1 <= 0.3 AND x7 > 1.2 THEN height +0.8, weight -0.4`` by the algorithms of
-    `BoomerClassifier`, with the squared error 1/2 sum_k (y_k - f_k)^2 as the loss: its gradient is f - y, its Hessian
-    the identity. A prediction is the sum of the heads of all rules that cover the example. The default rule, which
-    covers all, predicts the mean; L2 regularisation is for the others. The robust losses aim at the median, or between
+    Learns rules such as ``IF x1 <= 0.3 AND x7 > 1.2 THEN height +0.8, weight -0.4`` by the algorithms of
+    `BoomerClassifier`. The loss is the squared error 1/2 sum_k (y_k - f_k)^2: its gradient is f - y, its Hessian the
+    identity. A prediction is the sum of the heads of all rules that cover the example. The default rule covers all
+    examples and predicts the mean; L2 regularisation is for the others. The robust losses aim at the median, or between
     median and mean.
 
     Parameters
@@ -41,22 +41,22 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
     Attributes
     ----------
     rules_ : RuleEnsemble
-        The rules learned; print it, index it, slice it, or see `RuleEnsemble.to_frame`.
+        The rules learned: print them, index them, slice them, or see `RuleEnsemble.to_frame`.
     label_names_ : tuple of str
         Names of the targets: the columns of a DataFrame, else y0, y1, ...
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if X was a DataFrame whose columns are all named by strings, or `fit` was given `feature_names`.
     validation_curve_ : list of (n_rules, score)
-        How held-out examples were judged in the course of training; only if there were any.
+        The scores of held-out examples during training, if there were any.
     training_facts_ : dict
         Sizes of the training data, training loss, seconds, seed.
 
     Notes
     -----
-    A missing value (NaN) in X meets no condition, whichever its operator; one in a matrix of targets is a target that
-    is not known. With several targets of different scales, those of large numbers dominate the choice of conditions:
-    scale them beforehand (`sklearn.compose.TransformedTargetRegressor`) if all matter alike.
+    A missing value (NaN) in X meets no condition. In a matrix of targets, it is a target that is not known. Targets of
+    large numbers dominate the choice of conditions: scale them first (`sklearn.compose.TransformedTargetRegressor`) if
+    all matter alike.
 
     Examples
     --------
@@ -97,6 +97,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         verbose: int = 0,
         callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,
     ) -> None:
@@ -123,6 +124,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
         self.callbacks = callbacks
 
@@ -141,30 +143,34 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
             Weights of the examples, or of each target of each example. An example of weight 0 counts as absent, a
             target of weight 0 as unknown.
         eval_set : pair (X, y), optional
-            Examples that are not learned from: they are evaluated during training (`validation_curve_`), and with
-            ``early_stopping=True`` they decide when it ends.
+            Held-out examples. They are judged during training (`validation_curve_`); with ``early_stopping=True`` they
+            decide when it ends.
         feature_names : list of str, or a function that returns one, optional
-            What the features are called, if X is an array or a sparse matrix. A function is called when X is there: in
-            a pipeline, `get_feature_names_out` of the step before.
+            Names of the features, if X is an array or a sparse matrix. A function is called when X is read: in a
+            pipeline, pass `get_feature_names_out` of the step before.
+
+        Returns
+        -------
+        self
         """
         return self._fit(X, y, sample_weight, eval_set, feature_names)
 
     def predict(self, X: Any) -> Array:
-        """The targets of the examples, shape (N, K), or (N,) if y was one column."""
+        """Predict the targets of the examples, shape (N, K), or (N,) if y was one column."""
         return self._labels(self._last_scores(X))
 
     def explain(self, X: Any) -> tuple["Explanation", ...]:
-        """Explain the predictions: for each example the rules that cover it and what they add to its targets."""
+        """Explain predictions: the rules that cover each example, and what they add to its targets."""
         from pyboomer.explore.explanation import explain_examples
 
         return explain_examples(self, X)
 
     def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
-        """The targets after 1, 2, ... rules, or after the numbers of rules given in `at`, ascending."""
+        """Yield the targets after 1, 2, ... rules, or after the numbers of rules in `at`, ascending."""
         return (self._labels(scores.copy()) for scores in self._staged_scores(X, at))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The R^2 of the predictions, the mean over the targets; only known targets count."""
+        """Return the R^2 of the predictions, the mean over the targets; only known targets count."""
         check_is_fitted(self, "rules_")
         known = read_targets(y, self._form).known
         if known is None:

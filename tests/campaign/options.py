@@ -46,6 +46,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "scoring": ("loss", "f1_micro"),
     "random_state": (0, 1, 2**32 - 1),
     "n_jobs": (None, 1, 2, -1),
+    "device": ("cpu", "auto"),
 }
 
 

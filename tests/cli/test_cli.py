@@ -87,7 +87,7 @@ def test_every_command_has_help_with_an_example(run: Run, name: str) -> None:
         assert f"  boomer {name}" in outcome.out
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/experiments.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/command-line.md", "docs/how-to/experiments.md"])
 def test_commands_in_the_documentation_are_accepted(page: str) -> None:
     text = (Path(__file__).parent.parent.parent / page).read_text(encoding="utf-8")
     lines = re.findall(r"^\$ (?:.*&& )?boomer (.*)$", text, flags=re.MULTILINE)

@@ -1,6 +1,7 @@
 """BBC-CV: equal to a loop that does what its definition says, and as the published figures need it."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pyboomer import BoomerClassifier
 from pyboomer.datasets import load_dataset
 from pyboomer.experiments import MEASURES, bbc_cv, correct_bias, draw_bootstraps
 from pyboomer.experiments.measures import find_measure
+from pyboomer.experiments.store import Outcome, Store
 from pyboomer.metrics import example_f1, hamming_loss, subset_zero_one_loss
 
 # Examples that the last of a hundred bootstraps leaves out, by the sizes of the paper's data sets.
@@ -161,6 +163,45 @@ def test_another_measure_can_be_reported_than_is_tuned_by() -> None:
     by_f1 = bbc_cv(BoomerClassifier(random_state=1), grid, X, Y, measure="f1", cv=3, n_bootstraps=20)
     assert result.best_params_ == by_f1.best_params_ == by_f1.settings[int(np.argmax(by_f1.means))]
     assert result.estimate != by_f1.estimate
+
+
+# --- Its folder -------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_folder_has_is_not_learned_again(tmp_path: Path) -> None:
+    X, y = np.zeros((20, 1)), np.full(20, 13)
+    grid, options = {"n_rules": [1, 2], "shift": [0, 10]}, {"cv": 5, "n_bootstraps": 10, "refit": False}
+
+    def count_fits(grid: Any, y: Any, **others: Any) -> int:
+        CountingClassifier.fits = 0
+        bbc_cv(CountingClassifier(), grid, X, y, **options | others, folder=str(tmp_path))
+        return CountingClassifier.fits
+
+    assert count_fits(grid, y) == 2 * 5
+    assert count_fits(grid, y, measure="hamming") == 0
+    assert count_fits({"n_rules": [1, 2], "shift": [0, 10, 11]}, y) == 5  # what the larger grid adds
+    assert count_fits({"n_rules": [1, 2], "shift": [10]}, y + 1) == 5  # other data
+    assert count_fits({"n_rules": [1, 2], "shift": [10]}, y, cv=KFold(4)) == 4  # other folds
+    assert count_fits({"n_rules": [1, 3], "shift": [10]}, y) == 5  # other stages
+
+
+def test_classes_of_any_kind_are_kept(tmp_path: Path) -> None:
+    X, numbers = digits(30)[0], np.arange(30) % 3
+    texts = np.array(["low", "mid", "high"], dtype=object)[numbers]
+    options: dict[str, Any] = {"cv": 2, "n_bootstraps": 5, "refit": False}
+    for y in (numbers, numbers == 1, texts, texts.astype(str)):
+        plain = bbc_cv(KNeighborsClassifier(), {"n_neighbors": [1]}, X, y, **options)
+        for _ in range(2):
+            kept = bbc_cv(KNeighborsClassifier(), {"n_neighbors": [1]}, X, y, **options, folder=tmp_path)
+            np.testing.assert_array_equal(kept.means, plain.means)
+    with pytest.raises(TypeError, match="all strings, all numbers or all bools"):
+        Store(tmp_path).write("mixed", Outcome(np.array([[["a", 1]]], dtype=object), {}))
+
+
+def test_an_estimator_that_a_folder_cannot_name_is_refused(tmp_path: Path) -> None:
+    model = KNeighborsClassifier(metric=lambda a, b: abs(a - b).sum())
+    with pytest.raises(ValueError, match="folder= needs an estimator and data that can be pickled"):
+        bbc_cv(model, {}, np.eye(6), np.arange(6) % 2, cv=2, folder=tmp_path)
 
 
 def test_errors_name_the_culprit_and_the_cure() -> None:

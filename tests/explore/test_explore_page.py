@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.exceptions import NotFittedError
 
+import pyboomer
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss, RuleEnsemble
 from pyboomer.cli import main
 from pyboomer.datasets import Dataset
@@ -24,6 +25,7 @@ from pyboomer.editing import replace_rules
 from pyboomer.explore.page.html import SCRIPTS, write_page
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.summary import draw_rows, find_image, summarise
+from pyboomer.losses import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 ASSETS, DOCS = ROOT / "src" / "pyboomer" / "explore" / "page" / "assets", ROOT / "docs"
@@ -279,6 +281,13 @@ def test_decodings_without_a_recipe_are_told(
     decoding = summarise(clf)["decoding"]
     assert decoding["kind"] == kind
     assert f"decode='{options['decode']}'" in decoding["note"]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_page_says_what_a_built_in_loss_means(name: str) -> None:
+    script = Path(pyboomer.__file__).parent / "explore" / "page" / "assets" / "overview.js"
+    meanings = script.read_text(encoding="utf-8").split("const MEANINGS = {")[1].split("};")[0]
+    assert re.search(rf'^  "?{name}"?:', meanings, flags=re.MULTILINE)
 
 
 def test_a_loss_of_the_users_own_is_told(songs: tuple[pd.DataFrame, pd.DataFrame]) -> None:

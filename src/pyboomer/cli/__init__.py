@@ -68,7 +68,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         named = error.filename is not None and error.strerror is not None
         return _complain(f"error: {error.filename}: {error.strerror}" if named else f"error: {error}", 2)
     except (ValueError, ImportError, MemoryError) as error:
-        return _complain(f"error: {error or type(error).__name__}", 2)
+        return _complain(" ".join([f"error: {error or type(error).__name__}", *getattr(error, "__notes__", ())]), 2)
     except Exception as error:
         return _complain(f"error: unexpected {type(error).__name__}: {error}; please report this", 1)
     return 0

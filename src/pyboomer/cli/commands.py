@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -13,6 +13,7 @@ import click
 
 from pyboomer.cli.group import (
     boomer,
+    dask_option,
     json_option,
     labels_option,
     plain,
@@ -23,12 +24,14 @@ from pyboomer.cli.group import (
     xml_option,
 )
 from pyboomer.cli.inputs import (
+    Input,
     fit_model,
     list_files,
     make_model,
     match_names,
     read_dataset,
     read_input,
+    read_on_cluster,
 )
 from pyboomer.cli.options import LearnerCommand
 from pyboomer.files import check_output
@@ -114,6 +117,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
 @xml_option
 @labels_option
 @sep_option
+@dask_option
 @json_option
 @quiet_option
 def train(
@@ -122,6 +126,7 @@ def train(
     xml: str | None,
     labels: Sequence[str],
     sep: str | None,
+    cluster: str | None,
     as_json: bool,
     quiet: bool,
     **parameters: Any,
@@ -137,13 +142,35 @@ def train(
       boomer train digits7 -o model.json --n-rules 500 --learning-rate 0.2
       boomer train emotions.arff --xml emotions.xml -o model.json
       boomer train songs.csv --labels 'mood_*' -o model.json --random-state 1
+      boomer train 'part-*.parquet' --labels 'mood_*' -o model.json --dask tcp://host:8786
     """
+    check_output(output, list_files(data, xml))
+    if cluster is not None:
+        if xml:
+            raise click.UsageError("--xml goes with an ARFF file, which --dask does not read")
+        from pyboomer.dask.files import connect
+
+        with connect(cluster) as client:
+            examples = read_on_cluster(data, labels, sep, parameters["categorical_features"])
+            _train(data, examples, output, parameters, as_json, quiet, client)
+        return
+    examples = read_input(data, xml, labels, sep=sep, nominal=parameters["categorical_features"])
+    _train(data, examples, output, parameters, as_json, quiet)
+
+
+def _train(
+    data: str,
+    examples: Input,
+    output: str,
+    parameters: Mapping[str, Any],
+    as_json: bool,
+    quiet: bool,
+    client: Any = None,
+) -> None:
     from pyboomer.cli.reports import format_count
     from pyboomer.learning.interrupt import DeferredInterrupt
 
-    check_output(output, list_files(data, xml))
-    examples = read_input(data, xml, labels, sep=sep, nominal=parameters["categorical_features"])
-    model = make_model(examples, parameters, shows_progress(quiet))
+    model = make_model(examples, parameters, shows_progress(quiet), client)
     start = time.perf_counter()
     try:
         fit_model(model, examples)
@@ -159,11 +186,13 @@ def train(
     with DeferredInterrupt():
         model.save(output)
     if as_json:
-        sizes = dict(zip(("examples", "features"), (len(examples.Y), len(examples.feature_names)), strict=True))
+        sizes = {"examples": model.training_facts_["examples"] if client else len(examples.Y)}
+        sizes |= {"features": len(examples.feature_names)}
         content = {"data": examples.name, **sizes, "labels": list(examples.label_names), "rules": len(model.rules_)}
         print_json({**content, "parameters": plain(parameters), "seconds": seconds, "model": output})
     else:
-        click.echo(f"{examples}\nLearned {format_count(len(model.rules_), 'rule')} in {seconds:.1f} s: {output}")
+        learned = format_count(len(model.rules_), "rule")
+        click.echo(f"{data if client else examples}\nLearned {learned} in {seconds:.1f} s: {output}")
 
 
 def _spare_old(output: str) -> str:

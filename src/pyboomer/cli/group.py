@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -73,6 +74,13 @@ sep_option = click.option(
     callback=_read_separator,
     help="What separates the columns of CSV files: a character or `tab`; by default a comma, in .tsv files a tab.",
 )
+dask_option = click.option(
+    "--dask",
+    "cluster",
+    metavar="ADDRESS",
+    help="Let a Dask cluster do it: the address of its scheduler, such as tcp://host:8786, or `local`. DATA may be a "
+    "pattern then, such as 'part-*.parquet'. Needs the extra `dask`.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 
 
@@ -87,6 +95,37 @@ def _hush(ctx: click.Context, param: click.Parameter, quiet: bool) -> bool:  # n
 quiet_option = click.option(
     "--quiet", is_flag=True, callback=_hush, help="Show no progress bar, and no note on what is under way."
 )
+
+
+dask_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Work on the Dask cluster of this scheduler, such as tcp://host:8786; `local` starts one on this machine.",
+)
+CONNECT_SECONDS = 5  # a scheduler that is there answers in a fraction of a second
+
+
+@contextmanager
+def connect(address: str, n_workers: int | None = None) -> Iterator[Any]:
+    """A client of the Dask cluster at an address; of one for the length of a `with` if that is `local`."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ImportError("--dask needs Dask: pip install 'pyboomer[dask]'") from error
+    if address == "local":
+        cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+        with cluster, Client(cluster) as client:
+            yield client
+        return
+    if n_workers is not None:
+        raise click.UsageError("--n-jobs is about this machine; the cluster at --dask has the workers that it has")
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except Exception as error:  # whatever comes of an address that is none, or of the answer of another service
+        cure = "start one by `dask scheduler` and `dask worker`, or use --dask local"
+        raise click.UsageError(f"no Dask scheduler answers at {address} ({error}); {cure}") from error
+    with client:
+        yield client
 
 
 def shows_progress(quiet: bool) -> bool:

@@ -85,6 +85,29 @@ def read_input(
     return _declare_nominal(Input(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), found), nominal)
 
 
+def read_parts(data: str, sep: str | None) -> Any:
+    """The files that a pattern stands for, which the workers of a cluster read, as a DataFrame of Dask's."""
+    from pyboomer.dask.files import read_files
+    from pyboomer.datasets.tables import SEPARATORS, find_kind, is_table_file
+
+    if not is_table_file(data):
+        raise click.UsageError(f"{data}: a cluster reads files that end in .parquet, .csv, .tsv, .csv.gz or .tsv.gz")
+    return read_files(data, sep or SEPARATORS.get(find_kind(data)))
+
+
+def read_on_cluster(data: str, labels: Sequence[str], sep: str | None, nominal: Sequence[str] | None) -> Input:
+    """`read_input` for files in parts."""
+    table = read_parts(data, sep)
+    columns = [str(name) for name in table.columns]
+    if not labels:
+        raise click.UsageError(f"{data}: which columns are labels? Give --labels")
+    label_names = match_names(labels, columns, f"{data}: --labels", "column")
+    features = [name for name in columns if name not in label_names]
+    chosen = match_names(nominal or (), features, "--categorical-features", "feature")
+    X = table[features].astype(dict.fromkeys(chosen, "category"))
+    return Input(data, X, table[label_names], tuple(features), tuple(label_names))
+
+
 def _list_text(model: BoomerClassifier | None) -> list[str]:
     """The features that hold text for a model, even if it looks like numbers in new data."""
     schema = None if model is None else model.rules_.schema
@@ -223,8 +246,8 @@ def _read_label_columns(data: str, frame: Any, names: Sequence[str]) -> np.ndarr
 # --- Inputs and models ------------------------------------------------------------------------------------------------
 
 
-def make_model(examples: Input, parameters: Mapping[str, Any], progress: bool) -> BoomerClassifier:
-    """Construct the classifier for these examples."""
+def make_model(examples: Input, parameters: Mapping[str, Any], progress: bool, client: Any = None) -> BoomerClassifier:
+    """Construct the classifier for these examples; for those of a cluster, with its client."""
     from pyboomer.classifier import BoomerClassifier
 
     fixed = match_names(parameters["fixed_features"] or (), examples.feature_names, "--fixed-features", "feature")
@@ -233,11 +256,17 @@ def make_model(examples: Input, parameters: Mapping[str, Any], progress: bool) -
         # a DataFrame tells by its types which columns are nominal, and which are ordinal or refused
         "categorical_features": None if hasattr(examples.X, "iloc") else list(examples.nominal) or None,
     }
+    if client is not None:
+        from pyboomer.dask import DaskBoomerClassifier
+
+        return DaskBoomerClassifier(**{**parameters, **chosen}, verbose=int(progress), client=client)
     return BoomerClassifier(**{**parameters, **chosen}, verbose=int(progress))
 
 
 def fit_model(model: BoomerClassifier, examples: Input) -> BoomerClassifier:
     """Fit; the features and labels of arrays have names, too."""
+    if hasattr(examples.Y, "columns"):  # of a cluster
+        return model.fit(examples.X, examples.Y)
     return model.fit(examples.X, _name_columns(examples.Y, examples.label_names), feature_names=examples.feature_names)
 
 

@@ -17,7 +17,7 @@ NOT_OPTIONS = {
     "callbacks": "functions cannot be passed in a shell",
     "warm_start": "a command learns a model of its own",
 }
-PREDICTING = ("decode", "n_jobs")  # what can still be chosen for a model that is already learned
+PREDICTING = ("decode", "n_jobs", "device")  # what can still be chosen for a model that is already learned
 
 _WORDS: dict[str, Any] = {"none": None, "true": True, "false": False}
 _NAMES = "(comma separated, patterns allowed)"

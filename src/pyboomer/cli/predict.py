@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from pyboomer.cli.group import boomer, json_option, sep_option
-from pyboomer.cli.inputs import list_files, pick_features, read_features
+from pyboomer.cli.group import boomer, dask_option, json_option, sep_option
+from pyboomer.cli.inputs import list_files, match_names, pick_features, read_features, read_parts
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 from pyboomer.files import check_output, write_file
 from pyboomer.rules.text import show_line
@@ -39,6 +39,7 @@ FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # a cell that starts with one of thes
     help="Columns of DATA to write in front of the predictions, comma separated or repeated; patterns are allowed.",
 )
 @sep_option
+@dask_option
 @json_option
 @click.pass_context
 def predict(
@@ -49,6 +50,7 @@ def predict(
     kind: str | None,
     ids: Sequence[str],
     sep: str | None,
+    cluster: str | None,
     as_json: bool,
     **parameters: Any,
 ) -> None:
@@ -62,6 +64,9 @@ def predict(
       boomer predict model.json new.csv -o predictions.csv
       boomer predict model.json new.csv --id song -o predictions.parquet
       boomer predict model.json new.csv --proba --json
+      boomer predict model.json 'part-*.parquet' -o predictions.parquet --dask tcp://host:8786
+
+    A cluster writes a folder of Parquet files, one for each part.
     """
     import numpy as np
 
@@ -76,6 +81,10 @@ def predict(
     if is_regressor and (kind or "decode" in given):
         raise click.UsageError(f"{model} predicts numbers, which --proba, --scores and --decode are not for")
     learned.set_params(**given)
+    if cluster is not None:
+        if ending != ".parquet" or as_json:
+            raise click.UsageError("a cluster writes a folder of Parquet files: name it by -o predictions.parquet")
+        return _predict_on_cluster(cluster, learned, kind, data, sep, ids, str(output))
     examples = read_features(data, learned, sep=sep, ids=ids)
     X, names = pick_features(learned, examples), list(learned.label_names_)
     if is_regressor:
@@ -108,6 +117,18 @@ def predict(
         sys.stdout.write("\n".join(map(show_line, text.split("\n"))) if sys.stdout.isatty() else text)
     else:
         write_file(output, gzip.compress(text.encode(), mtime=0) if output.lower().endswith(".gz") else text)
+
+
+def _predict_on_cluster(
+    cluster: str, learned: Any, kind: str | None, data: str, sep: str | None, ids: Sequence[str], output: str
+) -> None:
+    from pyboomer.dask.files import connect, write_predictions
+
+    with connect(cluster):
+        table = read_parts(data, sep)
+        names = match_names(ids, [str(name) for name in table.columns], f"{data}: --id", "column")
+        method = {"proba": "predict_proba", "scores": "decision_function"}.get(kind or "", "predict")
+        write_predictions(learned, method, table, names, output)
 
 
 def _find_ending(output: str | None, as_json: bool) -> str:

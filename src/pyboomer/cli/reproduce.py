@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
-from pyboomer.cli.group import boomer, json_option, quiet_option, shows_progress
+from pyboomer.cli.group import boomer, connect, dask_option, json_option, quiet_option, shows_progress
 
 
 @boomer.command()
@@ -29,6 +30,7 @@ from pyboomer.cli.group import boomer, json_option, quiet_option, shows_progress
 )
 @click.option("--data", multiple=True, metavar="NAME", help="Use this data set only; may be repeated.")
 @click.option("--n-jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one per core unless given.")
+@dask_option
 @click.option("--report-only", is_flag=True, help="Compute nothing: report what is there already.")
 @json_option
 @quiet_option
@@ -38,6 +40,7 @@ def reproduce(
     results: Path,
     data: Sequence[str],
     n_jobs: int | None,
+    dask: str | None,
     report_only: bool,
     as_json: bool,
     quiet: bool,
@@ -51,16 +54,19 @@ def reproduce(
     Examples:
       boomer reproduce figure1
       boomer reproduce table1 --budget standard --results results
+      boomer reproduce table1 --budget full --dask tcp://host:8786
     """
     from pyboomer.cli.reproduction import show_reproduction
 
-    show_reproduction(
-        what,
-        budget,
-        results,
-        data=tuple(data),
-        n_jobs=n_jobs,
-        progress=shows_progress(quiet),
-        compute=not report_only,
-        as_json=as_json,
-    )
+    with connect(dask, n_jobs) if dask and not report_only else nullcontext() as client:
+        show_reproduction(
+            what,
+            budget,
+            results,
+            data=tuple(data),
+            n_jobs=None if client else n_jobs,
+            client=client,
+            progress=shows_progress(quiet),
+            compute=not report_only,
+            as_json=as_json,
+        )

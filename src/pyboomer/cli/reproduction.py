@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -34,6 +35,7 @@ def show_reproduction(
     *,
     data: tuple[str, ...],
     n_jobs: int | None,
+    client: Any = None,
     progress: bool,
     compute: bool,
     as_json: bool,
@@ -43,7 +45,9 @@ def show_reproduction(
     if compute and not as_json:
         click.echo(announce(what, budget, folder, data), err=True)
     chosen = {"data": data} if data else {}
-    found = REPRODUCTIONS[what](budget, folder, n_jobs=n_jobs, progress=progress, compute=compute, **chosen)
+    found = REPRODUCTIONS[what](
+        budget, folder, n_jobs=n_jobs, client=client, progress=progress, compute=compute, **chosen
+    )
     click.echo(summarise_json(found) if as_json else summarise(found))
 
 

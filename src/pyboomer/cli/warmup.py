@@ -10,7 +10,7 @@ import click
 from pyboomer.cli.group import boomer, quiet_option
 from pyboomer.cli.options import LearnerCommand, list_given
 
-COMPILED = ("loss", "head", "search", "max_bins", "max_labels", "sampling", "n_jobs")  # what other code is compiled for
+COMPILED = ("loss", "head", "search", "max_bins", "max_labels", "sampling", "n_jobs", "device")  # what code is for
 
 
 @boomer.command(cls=LearnerCommand, only=COMPILED)

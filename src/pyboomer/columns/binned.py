@@ -66,14 +66,10 @@ def bin_columns(X: Array, categories: Categories, max_bins: int, n_threads: int 
     def bin_column(f: int, column: Array) -> Array:
         if f not in categories:
             edges = find_edges(column, max_bins)
-            _number_bins(column, _plant_tree(edges), codes[f])
-            return edges
-        common = np.empty(0)
-        if len(categories[f]) > LARGEST:
-            common = find_common(column, OTHER)
-            column = encode_values(column, common)  # what is not among them gets the next code: OTHER
-        codes[f] = np.where(np.isnan(column), MISSING, column).astype(np.uint8)
-        return common
+        else:
+            edges = find_common(column, OTHER) if len(categories[f]) > LARGEST else np.empty(0)
+        number_values(column, f in categories, edges, codes[f])
+        return edges
 
     def bin_some(first: int) -> list[Array]:
         columns = np.empty((min(LANES, n_features - first), n))
@@ -84,9 +80,24 @@ def bin_columns(X: Array, categories: Categories, max_bins: int, n_threads: int 
     n_threads = min(n_threads, len(parts))
     with start_pool(n_threads) if n_threads > 1 else nullcontext() as pool:
         edges = tuple(chain.from_iterable((map if pool is None else pool.map)(bin_some, parts)))
+    return Bins(BinnedColumns(codes, mark_bins(n_features, categories)), edges)
+
+
+def mark_bins(n_features: int, categories: Categories) -> NDArray[np.int8]:
+    """Which features are nominal, and of which rarer categories share a bin."""
     nominal = mark_nominal(n_features, categories).astype(np.int8)
     nominal[[f for f in categories if len(categories[f]) > LARGEST]] = SHARED
-    return Bins(BinnedColumns(codes, nominal), edges)
+    return nominal
+
+
+def number_values(column: Array, nominal: bool, edges: Array, codes: NDArray[np.uint8]) -> None:
+    """The bin numbers of a column, given what separates its bins, see `Bins`; those of categories are their codes."""
+    if not nominal:
+        _number_bins(column, _plant_tree(edges), codes)
+        return
+    if len(edges):
+        column = encode_values(column, edges)  # what is not among them gets the next code: OTHER
+    codes[:] = np.where(np.isnan(column), MISSING, column).astype(np.uint8)
 
 
 def find_common(column: Array, count: int) -> Array:

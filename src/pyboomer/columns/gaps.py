@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.categories import count_below
+from pyboomer.columns.device import DeviceMatrix, find_device_gaps
 from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns
 from pyboomer.compiling.kernel import inner, kernel
@@ -30,24 +31,51 @@ class Gaps(NamedTuple):
     above: Array
 
 
+class Ends(NamedTuple):
+    """The smallest and the largest value of each bin of each feature, shape (L, 256); NaN if there is none."""
+
+    lowest: Array
+    highest: Array
+
+
 def round_thresholds(rules: RuleEnsemble, columns: Any, X: Matrix) -> RuleEnsemble:
     """Find the digits of all thresholds for the training data X and its columns; none has fewer than before."""
     numeric = np.flatnonzero(rules.condition_operators <= ABOVE)
     thresholds, features = rules.condition_values[numeric], rules.condition_features[numeric]
-    gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
-    if isinstance(columns, BinnedColumns):
-        lowest, highest = np.full((2, X.shape[1], MISSING + 1), np.nan)
-        _find_ends(X, columns.codes, np.unique(features), lowest, highest)
-        _narrow_by_bins(lowest, highest, features, thresholds, gaps)
+    if isinstance(X, DeviceMatrix):
+        gaps = Gaps(*find_device_gaps(X, features, thresholds))
+    elif isinstance(columns, BinnedColumns):
+        return round_by_bins(rules, find_ends(X, columns.codes, np.unique(features)))
     else:
+        gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
         _narrow_by_values(columns, X.shape[0], features, thresholds, gaps)
     enough = count_all_digits(thresholds, gaps.below, gaps.above)
     if isinstance(columns, SparseColumns):
         enough[(gaps.below == 0) & _find_never_negative(columns)[features]] = NO_DIGITS
+    return _set_digits(rules, numeric, enough)
+
+
+def round_by_bins(rules: RuleEnsemble, ends: Ends) -> RuleEnsemble:
+    """The same for binned values: a threshold separates bins, so the ends of these are all that matters."""
+    numeric = np.flatnonzero(rules.condition_operators <= ABOVE)
+    thresholds, features = rules.condition_values[numeric], rules.condition_features[numeric]
+    gaps = Gaps(np.full(len(numeric), -np.inf), np.full(len(numeric), np.inf))
+    _narrow_by_bins(ends.lowest, ends.highest, features, thresholds, gaps)
+    return _set_digits(rules, numeric, count_all_digits(thresholds, gaps.below, gaps.above))
+
+
+def _set_digits(rules: RuleEnsemble, numeric: NDArray[np.int64], enough: NDArray[Any]) -> RuleEnsemble:
     digits = rules.condition_digits.copy()
     unknown = digits[numeric] == 0
     digits[numeric] = np.where(unknown, enough, np.maximum(digits[numeric], enough))
     return rules.with_digits(digits)
+
+
+def find_ends(X: Array, codes: NDArray[np.uint8], features: NDArray[np.int32]) -> Ends:
+    """The ends of the bins of some features."""
+    ends = Ends(*np.full((2, len(codes), MISSING + 1), np.nan))
+    _find_ends(X, codes, features, ends.lowest, ends.highest)
+    return ends
 
 
 def _find_never_negative(columns: SparseColumns) -> NDArray[np.bool_]:
@@ -104,7 +132,7 @@ def _narrow_sparse(
 
 @kernel
 def _narrow_by_bins(lowest: Array, highest: Array, features: NDArray[np.int32], thresholds: Array, gaps: Gaps) -> None:
-    """The same for binned values: a threshold separates bins, so the ends of these are all that matters."""
+    """Narrow gaps by the ends of all bins."""
     for i in range(features.shape[0]):
         for b in range(MISSING):
             _narrow(lowest[features[i], b], thresholds[i], i, gaps)

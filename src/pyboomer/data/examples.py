@@ -25,6 +25,12 @@ class Examples(NamedTuple):
     Y: NDArray[Any]  # (N, K): 0 and 1, or targets
     weight: Array  # (N,)
     label_weight: Array | None  # (N, K); None if all labels are known and have weight 1
+    merged: int | None = None  # how many examples there are, if each stands for all that have the same labels
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return len(self.Y) if self.merged is None else self.merged
 
     def take(self, rows: NDArray[Any]) -> "Examples":
         """Some of the examples."""

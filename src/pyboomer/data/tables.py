@@ -11,6 +11,8 @@ they are ascending numbers, the column is numeric.
 
 A DataFrame of pandas with sparse columns (`pandas.SparseDtype`, whose fill value is 0) becomes a sparse matrix.
 
+An array in the memory of a GPU stays there, see `columns.device`; all its features are numeric.
+
 Nominal features become category codes. Those of a dense table do so here, at once; a sparse one keeps its values, since
 the zeros it does not store must keep meaning zero, and is encoded where it is sorted or made dense.
 """
@@ -30,6 +32,7 @@ from sklearn.utils.validation import _check_n_features, check_array, validate_da
 
 from pyboomer.arrays import Array, Matrix, is_missing
 from pyboomer.columns.categories import encode, find_categories
+from pyboomer.columns.device import DeviceMatrix, is_on_device, read_device_matrix
 from pyboomer.data.soundness import check_sparse, unmask
 from pyboomer.rules.schema import Schema
 
@@ -82,6 +85,10 @@ def read_training_table(
         estimator.feature_names_in_ = np.array(names, dtype=object)
     nominal = _find_nominal(categorical_features, names, ())
     _check_finite(matrix, names)
+    if isinstance(matrix, DeviceMatrix):
+        if nominal.any():
+            raise ValueError("categorical_features must be None if X is on a GPU: copy it to the host")
+        return Table(matrix, Schema(names, {}))
     schema = Schema(names, find_categories(matrix, nominal))
     return Table(matrix if sp.issparse(matrix) else encode(matrix, schema.categories), schema)
 
@@ -130,7 +137,9 @@ def read_table(estimator: BaseEstimator, X: Any, schema: Schema) -> Matrix:
         raise ValueError(f"X must be a DataFrame: feature {name!r} has categories that are strings")
     matrix = _read_matrix(estimator, X, reset=False)
     _check_finite(matrix, schema.names)
-    return matrix if sp.issparse(matrix) else encode(matrix, schema.categories)
+    if isinstance(matrix, DeviceMatrix) and schema.categories:
+        raise ValueError("X is on a GPU, but the model has nominal features: copy it to the host")
+    return matrix if sp.issparse(matrix) or isinstance(matrix, DeviceMatrix) else encode(matrix, schema.categories)
 
 
 def refuse_lazy(name: str, data: Any) -> None:
@@ -155,6 +164,10 @@ def refuse_new_categories(table: Table) -> None:
 
 
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
+    if is_on_device(X):
+        matrix = read_device_matrix(X)
+        _check_n_features(estimator, matrix, reset=reset)
+        return matrix
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(f"X holds dates or times (dtype {X.dtype}); turn them into numbers")
     X = check_sparse("X", X) if sp.issparse(X) else unmask(X)
@@ -186,6 +199,11 @@ def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
 
 
 def _check_finite(matrix: Matrix, names: tuple[str, ...]) -> None:
+    if isinstance(matrix, DeviceMatrix):
+        column = matrix.find_infinite()
+        if column is not None:
+            raise ValueError(f"X contains infinity in column {column} ({names[column]!r})")
+        return
     values = matrix.data if sp.issparse(matrix) else matrix
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum()  # one cheap pass settles the common case

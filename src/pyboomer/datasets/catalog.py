@@ -89,6 +89,12 @@ def list_datasets(data_home: str | Path | None = None) -> list[str]:
     -------
     list of str
         The names, sorted.
+
+    Examples
+    --------
+    >>> from pyboomer.datasets import list_datasets
+    >>> "digits7" in list_datasets()
+    True
     """
     names = set(BUILT_IN)
     for folder in _list_folders(data_home):

@@ -88,6 +88,17 @@ class Dataset:
         The names of the categories of each nominal column, in the order of their declaration.
     name : str
         What the data set is called.
+
+    Examples
+    --------
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> digits.X.shape, digits.Y.shape
+    ((1797, 64), (1797, 7))
+    >>> digits.label_names
+    ('a', 'b', 'c', 'd', 'e', 'f', 'g')
+    >>> digits.describe()["distinct label vectors"]
+    10
     """
 
     X: Matrix

@@ -21,7 +21,7 @@ _MEKA_OPTION = re.compile(r"-C\s+([+-]?[0-9]+)(.*)", re.DOTALL)
 
 
 def load_mulan(arff: str | Path, xml: str | Path | None = None, name: str | None = None) -> Dataset:
-    """Load a data set in Mulan's format: an ARFF file, and an XML file that names the labels.
+    r"""Load a data set in Mulan's format: an ARFF file, and an XML file that names the labels.
 
     Parameters
     ----------
@@ -43,12 +43,23 @@ def load_mulan(arff: str | Path, xml: str | Path | None = None, name: str | None
     ------
     ArffError
         A ValueError, if a file is malformed or the two do not fit.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pyboomer.datasets import load_mulan
+    >>> lines = ["@relation songs", "@attribute tempo numeric", "@attribute calm {0,1}", "@data", "90,1", "140,0"]
+    >>> _ = Path("songs.arff").write_text("\n".join(lines))
+    >>> xml = '<labels xmlns="http://mulan.sourceforge.net/labels"><label name="calm"/></labels>'
+    >>> _ = Path("songs.xml").write_text(xml)
+    >>> load_mulan("songs.arff")
+    <Dataset 'songs': 2 examples, 1 features, 1 labels>
     """
     return load_parts([Path(arff)], xml, name)
 
 
 def load_meka(arff: str | Path, name: str | None = None) -> Dataset:
-    """Load a data set in MEKA's format: an ARFF file whose relation name counts the labels.
+    r"""Load a data set in MEKA's format: an ARFF file whose relation name counts the labels.
 
     Parameters
     ----------
@@ -66,6 +77,15 @@ def load_meka(arff: str | Path, name: str | None = None) -> Dataset:
     ------
     ArffError
         A ValueError, if the file is malformed or does not count its labels.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pyboomer.datasets import load_meka
+    >>> lines = ["@relation 'songs: -C 1'", "@attribute calm {0,1}", "@attribute tempo numeric", "@data", "1,90"]
+    >>> _ = Path("songs.arff").write_text("\n".join(lines))
+    >>> load_meka("songs.arff").label_names
+    ('calm',)
     """
     table = read_arff(arff)
     columns = _count_labels(table)

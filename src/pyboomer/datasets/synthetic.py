@@ -41,6 +41,12 @@ def make_synthetic(kind: str, n: int = 10000, seed: int = 1, *, m: int = 6, p: f
     -------
     Dataset
         With features X0, X1, ... and labels y0, y1, ...
+
+    Examples
+    --------
+    >>> from pyboomer.datasets import make_synthetic
+    >>> make_synthetic("conditional-dependence", n=500)
+    <Dataset 'synthetic-conditional-dependence': 500 examples, 2 features, 6 labels>
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")

@@ -32,7 +32,7 @@ def is_table_file(path: str | Path) -> bool:
 
 
 def load_table(path: str | Path, *, sep: str | None = None, text: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table; a file that ends in .gz is decompressed.
+    r"""Read a table; a file that ends in .gz is decompressed.
 
     Parameters
     ----------
@@ -47,6 +47,16 @@ def load_table(path: str | Path, *, sep: str | None = None, text: Sequence[str] 
     -------
     DataFrame
         With the types that pandas finds; all names of columns are text.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pyboomer.datasets import load_table
+    >>> _ = Path("songs.csv").write_text("song,tempo,calm\n007,90,1\n008,,0\n")
+    >>> load_table("songs.csv", text=["song"])
+      song  tempo  calm
+    0  007   90.0     1
+    1  008    NaN     0
     """
     try:
         if find_kind(path) in SEPARATORS:

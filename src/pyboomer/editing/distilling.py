@@ -79,6 +79,16 @@ def distil(
     model : estimator of the same kind
         It may have fewer rules than allowed, if no more help. Decoding and known label vectors are those of the model;
         a calibration of probabilities is gone.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier, distil
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=30, random_state=1).fit(digits.X[:300], digits.Y[:300])
+    >>> small = distil(clf, digits.X[:300], digits.Y[:300], n_conditions=20)
+    >>> len(clf.rules_.condition_features), len(small.rules_.condition_features)
+    (96, 20)
     """
     budgets = {"n_rules": n_rules, "n_conditions": n_conditions}
     given = {name: limit for name, limit in budgets.items() if limit is not None}
@@ -110,6 +120,19 @@ def size_curve(
         Examples on which they are judged, by the mean loss that the model minimises; by default X and y.
     n_conditions : list of int, default=(50, 100, 200, 500)
         How many conditions all rules of a model may have together.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.editing import size_curve
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=30, random_state=1).fit(digits.X[:300], digits.Y[:300])
+    >>> curve = size_curve(clf, digits.X[:300], digits.Y[:300], n_conditions=[10])
+    >>> curve
+    <SizeCurve of cut, refitted, distilled models: 10 to 10 conditions>
+    >>> bool((curve.losses["distilled"] < curve.losses["cut"]).all())
+    True
     """
     sizes = [_check_budget("n_conditions", size) for size in n_conditions]
     if not sizes or any(a >= b for a, b in pairwise(sizes)):

@@ -37,6 +37,20 @@ def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) ->
     """Insert a rule, by default behind the last one; it then has the index `position`.
 
     Features, labels and categories are found by their names; those of a category may be of another type ("3" and 3).
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer import Rule
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.editing import insert_rule, replace_rules
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> rule = Rule.parse("IF pixel_2_4 <= 3 THEN a +0.5, g -0.4")
+    >>> edited = replace_rules(clf, insert_rule(clf.rules_, rule))
+    >>> print(edited.rules_[-1])
+    IF pixel_2_4 <= 3 THEN a +0.5, g -0.4
     """
     last = len(rules)
     position = last if position is None else position
@@ -97,6 +111,17 @@ def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
 
     Its `training_facts_` are marked as edited. What belonged to the scores of the rules before is gone: the training
     loss, the calibration of probabilities.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.editing import replace_rules
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(digits.X, digits.Y)
+    >>> first = replace_rules(clf, clf.rules_[:20])
+    >>> len(first.rules_), len(clf.rules_)
+    (20, 50)
     """
     check_is_fitted(model, "rules_")
     if not isinstance(rules, RuleEnsemble):
@@ -129,6 +154,18 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     examples covered and shrunk by `learning_rate` (not the default rule: an empty body that comes first). A head keeps
     its labels, be they one, some or all. Coverage, gain and `label_vectors_` become those of the data; a calibration of
     probabilities is gone. A rule that covers no example has scores of zero.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.editing import refit_heads, replace_rules
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(digits.X, digits.Y)
+    >>> half = replace_rules(clf, clf.rules_[::2])
+    >>> refitted = refit_heads(half, digits.X, digits.Y)
+    >>> len(refitted.rules_)
+    25
     """
     examples = _read(model, X, y, sample_weight)
     model = copy(model)
@@ -176,6 +213,19 @@ def compact(model: Model) -> Model:
     Of several conditions on a feature only the tightest remain. Rules with the same body become one, in the place of
     the first, with its coverage; their heads and gains are added. Rules that cannot cover anything, or whose scores are
     all zero, are dropped.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.editing import compact
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=200, max_conditions=1, random_state=1).fit(digits.X, digits.Y)
+    >>> smaller = compact(clf)
+    >>> len(clf.rules_) > len(smaller.rules_)
+    True
+    >>> (smaller.predict(digits.X) == clf.predict(digits.X)).all()
+    np.True_
     """
     check_is_fitted(model, "rules_")
     rules = model.rules_

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from joblib import effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
@@ -40,9 +42,22 @@ class Settings:
     search: str = "bound"
     max_bins: str | int | None = None
     n_jobs: int | None = None
+    device: str = "cpu"
     default_rule: str = "minimum"
     default_l2: float = 1.0  # of the default rule
     seed: int = 0
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """The threads of this process that `n_jobs` asks for, as joblib counts them.
+
+    Joblib's Dask backend counts the cores of the cluster instead, and every fit of a grid search would start as many.
+    """
+    backend, _ = get_active_backend()
+    if type(backend).__name__ != "DaskDistributedBackend":  # known by name, as to import it takes a second
+        return int(effective_n_jobs(n_jobs))
+    with parallel_config(backend="threading"):
+        return int(effective_n_jobs(n_jobs))
 
 
 class Task(NamedTuple):
@@ -69,6 +84,8 @@ class Chunk(NamedTuple):
     scores: Array
     coverage: Array
     gain: Array
+    # the conditions that make others needless, by their places here, see `columns.needless`; None: nobody has looked
+    heirs: NDArray[np.int64] | None = None
 
 
 class Engine(Protocol):

@@ -120,6 +120,51 @@ def draw_few(
     return np.int64(n_drawn)
 
 
+class Places(NamedTuple):
+    """Where examples are that have numbers among more than there are here: in ascending blocks."""
+
+    firsts: NDArray[np.int64]  # the number of the first example of each block
+    ends: NDArray[np.int64]  # where each block ends, here
+
+
+@kernel
+def _find_place(places: Places, number: int) -> int:
+    """Where the example of a number is, or -1."""
+    firsts, ends = places.firsts, places.ends
+    low, high = 0, firsts.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if firsts[middle] <= number:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        return -1
+    place = number - firsts[low - 1] + (ends[low - 2] if low > 1 else 0)
+    return place if place < ends[low - 1] else -1
+
+
+@kernel
+def draw_here(seed: int, rule: int, size: int, n: int, places: Places, drawn: NDArray[np.uint32]) -> int:
+    """`draw_examples` with replacement, of n examples: `drawn` receives those that are here, as they come."""
+    z = _start_stream(seed, rule, 0)
+    n_drawn = 0
+    for _ in range(size):
+        z += _GOLDEN
+        place = _find_place(places, _below(z, n))
+        if place >= 0:
+            drawn[n_drawn] = place
+            n_drawn += 1
+    return n_drawn
+
+
+@kernel
+def find_places(places: Places, numbers: NDArray[np.int64], found: NDArray[np.int64]) -> None:
+    """Where the examples of some numbers are, or -1."""
+    for i in range(numbers.shape[0]):
+        found[i] = _find_place(places, numbers[i])
+
+
 NOTHING = np.empty(0, dtype=np.int64)
 
 

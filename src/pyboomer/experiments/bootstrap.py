@@ -9,19 +9,25 @@ is learned again, and the loss of every example under every setting is all it ne
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
+from joblib import hash as find_hash
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 
 from pyboomer.experiments.measures import Measure, find_measure
+from pyboomer.experiments.running import Job, run_jobs
+from pyboomer.experiments.store import Outcome, Store
 
 MARGIN = 1e-9  # settings whose mean losses differ by less are equal; the first of them is chosen
 
@@ -30,6 +36,13 @@ def draw_bootstraps(n: int, n_bootstraps: int, seed: int = 1) -> np.ndarray:
     """How often each of n examples is drawn in each bootstrap, shape (B, n): one stream for all of them.
 
     The first ones do not depend on how many are drawn.
+
+    Examples
+    --------
+    >>> from pyboomer.experiments import draw_bootstraps
+    >>> counts = draw_bootstraps(n=5, n_bootstraps=3)
+    >>> counts.sum(axis=1).tolist()
+    [5, 5, 5]
     """
     random = np.random.RandomState(seed)  # the generator of the published figures
     return np.stack([np.bincount(random.randint(n, size=n), minlength=n) for _ in range(n_bootstraps)])
@@ -49,6 +62,15 @@ class Correction:
         The setting chosen on all examples: the one to deliver.
     uncorrected : float
         What that setting has on the examples it was chosen by, which is too good to be true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.experiments import correct_bias, draw_bootstraps
+    >>> losses = np.random.default_rng(0).random((100, 20))
+    >>> correction = correct_bias(losses, losses, draw_bootstraps(100, 500))
+    >>> round(correction.uncorrected, 2), round(correction.estimate, 2)
+    (0.44, 0.5)
     """
 
     values: np.ndarray
@@ -76,6 +98,15 @@ def correct_bias(losses: np.ndarray, values: np.ndarray, counts: np.ndarray) -> 
         Of each example under each setting; smaller losses are better.
     counts : int array of shape (B, N)
         The bootstraps, see `draw_bootstraps`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.experiments import correct_bias, draw_bootstraps
+    >>> losses = np.random.default_rng(0).random((100, 20))  # twenty settings that are equally good
+    >>> correction = correct_bias(losses, losses, draw_bootstraps(100, 500))
+    >>> correction.uncorrected < correction.estimate
+    True
     """
     n = len(losses)
     chosen = _first_smallest(counts @ losses / n)
@@ -111,6 +142,20 @@ class TunedResult:
         The best of them.
     best_estimator_ : estimator or None
         Learned with these parameters from all examples, if asked for.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.experiments import bbc_cv
+    >>> digits = load_dataset("digits7")
+    >>> grid = {"n_rules": [10, 20, 30]}
+    >>> result = bbc_cv(BoomerClassifier(random_state=1), grid, digits.X[:300], digits.Y[:300], cv=3)
+    >>> result.best_params_
+    {'n_rules': 30}
+    >>> low, high = result.interval()
+    >>> low < result.estimate < high
+    True
     """
 
     correction: Correction
@@ -143,6 +188,8 @@ def bbc_cv(
     random_state: int = 1,
     refit: bool = True,
     n_jobs: int | None = None,
+    client: Any = None,
+    folder: str | Path | None = None,
 ) -> TunedResult:
     """Tune an estimator by cross validation and say, without the bias of tuning, how well it will do.
 
@@ -169,6 +216,11 @@ def bbc_cv(
         Whether to learn a model with the best setting from all examples.
     n_jobs : int, optional
         Processes; None for one, -1 for all cores.
+    client : dask.distributed.Client, optional
+        Let the workers of its cluster learn the models of the folds. The result is the same.
+    folder : str or Path, optional
+        Where the predictions of each fold are kept. The same call then goes on where it was stopped, and grids that
+        overlap share their models. It takes the extra `experiments`.
 
     Returns
     -------
@@ -198,17 +250,20 @@ def bbc_cv(
 
     groups = list(_group_settings(estimator, param_grid, staged))
     settings = [setting for group in groups for setting in group]
-    jobs = [(group, fold) for group in groups for fold in folds]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_rate_fold)(estimator, group, staged, X, y, fold, (tuned, reported)) for group, fold in jobs
-    )
+    starts = np.cumsum([0, *map(len, groups)])
+    store = None if folder is None else Store(Path(folder))
+    do = partial(_predict_fold, estimator, groups, staged, X, y, folds)
+    tasks = [(i, j) for i in range(len(groups)) for j in range(len(folds))]
+    keys = map(str, tasks) if store is None else _name_tasks(tasks, estimator, groups, X, y, folds)
+    jobs = [Job(key, do, task) for key, task in zip(keys, tasks, strict=True)]
     losses, values = np.empty((2, len(true), len(settings)))
-    column = 0
-    for i, group in enumerate(groups):
-        own = slice(column, column + len(group))
-        for (_, test), rated in zip(folds, found[i * len(folds) : (i + 1) * len(folds)], strict=True):
-            losses[test, own], values[test, own] = tuned.as_loss(rated[0].T), rated[1].T
-        column += len(group)
+    for job, outcome in run_jobs(jobs, store, n_jobs=n_jobs, client=client):
+        labels = (outcome or store.read(job.key)).labels  # type: ignore[union-attr]
+        i, j = job.task
+        test = folds[j][1]
+        for column, predicted in enumerate(labels, start=starts[i]):
+            losses[test, column] = tuned.as_loss(tuned(true[test], predicted))
+            values[test, column] = reported(true[test], predicted)
 
     correction = correct_bias(losses, values, draw_bootstraps(len(true), n_bootstraps, random_state))
     best = settings[correction.best]
@@ -232,28 +287,45 @@ def _group_settings(estimator: Any, param_grid: Any, staged: str) -> Iterator[li
             yield [{**setting, staged: count} for count in counts] if counts else [setting]
 
 
-def _rate_fold(
+def _name_tasks(
+    tasks: Sequence[tuple[int, int]],
     estimator: Any,
-    group: list[dict[str, Any]],
+    groups: list[list[dict[str, Any]]],
+    X: Any,
+    y: Any,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+) -> Iterator[str]:
+    """The name of each task in a store: by all that its predictions depend on."""
+    package = sys.modules[type(estimator).__module__.partition(".")[0]]
+    everything = (type(estimator), estimator.get_params(), getattr(package, "__version__", None), X, y)
+    try:
+        whole = find_hash(everything)
+        for i, j in tasks:
+            yield f"{type(estimator).__name__}/{whole}/{find_hash((groups[i], folds[j]))}"
+    except PicklingError as error:
+        raise ValueError(f"folder= needs an estimator and data that can be pickled: {error}") from error
+
+
+def _predict_fold(
+    estimator: Any,
+    groups: list[list[dict[str, Any]]],
     staged: str,
     X: Any,
     y: Any,
-    fold: tuple[np.ndarray, np.ndarray],
-    measures: tuple[Measure, Measure],
-) -> np.ndarray:
-    """Both measures of the test examples under each setting of a group, shape (2, settings, examples)."""
-    train, test = fold
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    task: tuple[int, int],
+) -> Outcome:
+    """The labels of the test examples of a fold under each setting of a group."""
+    group, (train, test) = groups[task[0]], folds[task[1]]
     model = clone(estimator).set_params(**group[-1])  # with the most stages
     X_train, y_train = _safe_split(model, X, y, train)
-    X_test, y_test = _safe_split(model, X, y, test, train)
+    X_test, _ = _safe_split(model, X, y, test, train)
     model.fit(X_train, y_train)
-    true = _as_array(y_test)
     if len(group) > 1:
         predictions = _predict_stages(model, X_test, [setting[staged] for setting in group])
     else:
         predictions = [model.predict(X_test)]
-    arrays = [_as_array(each) for each in predictions]
-    return np.array([[measure(true, predicted) for predicted in arrays] for measure in measures])
+    return Outcome(np.stack([_as_array(labels) for labels in predictions]), {})
 
 
 def _predict_stages(model: Any, X: Any, counts: Sequence[int]) -> list[Any]:

@@ -12,7 +12,15 @@ import numpy as np
 
 
 class Measure(NamedTuple):
-    """A function of true and predicted labels, (N, K) each, that gives N numbers; its name in print and its sense."""
+    """A function of true and predicted labels, (N, K) each, that gives N numbers; its name in print and its sense.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.experiments import MEASURES
+    >>> MEASURES["subset"](np.array([[1, 0], [1, 1]]), np.array([[1, 0], [0, 1]]))
+    array([0., 1.])
+    """
 
     title: str
     function: Callable[[np.ndarray, np.ndarray], np.ndarray]

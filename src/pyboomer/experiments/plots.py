@@ -96,6 +96,16 @@ class TrajectoryDisplay:
     ----------
     ax_, figure_ :
         What `plot` drew on.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.experiments.plots import TrajectoryDisplay
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(digits.X, digits.Y)
+    >>> display = TrajectoryDisplay.from_estimator(clf, digits.X, digits.Y)
+    >>> display.figure_.savefig("trajectory.png")
     """
 
     ax_: Any
@@ -192,6 +202,14 @@ class CriticalDifferenceDisplay:
     ----------
     ax_, figure_ :
         What `plot` drew on.
+
+    Examples
+    --------
+    >>> from pyboomer.experiments import compare
+    >>> from pyboomer.experiments.plots import CriticalDifferenceDisplay
+    >>> losses = [[0.20, 0.25, 0.30], [0.11, 0.15, 0.12], [0.31, 0.35, 0.38], [0.22, 0.21, 0.29]]
+    >>> display = CriticalDifferenceDisplay(compare(losses, ("ours", "theirs", "guess"))).plot()
+    >>> display.figure_.savefig("ranks.png")
     """
 
     ax_: Any

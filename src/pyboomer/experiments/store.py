@@ -37,7 +37,7 @@ class Outcome:
 
     Attributes
     ----------
-    labels : bool array of shape (S, N, K)
+    labels : array of shape (S, N, K), of bools, numbers or strings
         Predicted labels of the N test examples at each of S stages, such as numbers of rules.
     facts : dict
         Anything else worth keeping, as JSON can hold it: seconds, versions.
@@ -67,22 +67,26 @@ class Store:
         packed = BytesIO(path.read_bytes())
         try:
             with np.load(packed) as content:
-                shape = content["shape"]
-                labels = np.unpackbits(content["labels"], axis=-1, count=int(shape[-1])).astype(bool)
-                return Outcome(labels.reshape(shape), json.loads(str(content["facts"])))
+                labels, facts = content["labels"], json.loads(str(content["facts"]))
+                if "shape" in content:  # of bools, which lie there as bits
+                    shape = content["shape"]
+                    labels = np.unpackbits(labels, axis=-1, count=int(shape[-1])).astype(bool).reshape(shape)
+                return Outcome(labels, facts)
         except FAULTS as error:
             fault = shorten(str(error), 600)
             raise ValueError(f"{path} is damaged ({fault}); delete it, and the next run will make it anew") from error
 
     def write(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome; a reader sees all of it or nothing."""
-        packed = BytesIO()
-        np.savez_compressed(
-            packed,
-            labels=np.packbits(outcome.labels, axis=-1),
-            shape=np.array(outcome.labels.shape),
-            facts=np.array(json.dumps(outcome.facts)),
-        )
+        packed, labels = BytesIO(), outcome.labels
+        content: dict[str, Any] = {"labels": labels, "facts": np.array(json.dumps(outcome.facts))}
+        if labels.dtype == bool:
+            content |= {"labels": np.packbits(labels, axis=-1), "shape": np.array(labels.shape)}
+        elif labels.dtype == object:  # would be pickled
+            if not all(isinstance(label, str) for label in labels.flat):
+                raise TypeError("a store keeps labels that are all strings, all numbers or all bools, not a mixture")
+            content["labels"] = labels.astype(str)
+        np.savez_compressed(packed, **content)
         path = self.locate(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, packed.getvalue())

@@ -85,19 +85,19 @@ def split_folds(n: int, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(KFold(n_folds, shuffle=True, random_state=SEED).split(np.empty(n)))
 
 
-def do_task(task: Task) -> Outcome:
-    """Learn, and predict the labels of the test fold at every stage."""
-    data = _load(task.data)
+def do_task(task: Task, data: Dataset | None = None) -> Outcome:
+    """Learn, and predict the labels of the test fold at every stage; data that is not given is loaded by its name."""
+    data = _load(task.data) if data is None else data
     train, test = split_folds(len(data.Y), task.n_folds)[task.fold]
-    start, cpu = time.perf_counter(), time.process_time()
+    start, cpu = time.perf_counter(), time.thread_time()  # a worker of a cluster may have other threads
     labels, facts = _predict(task, data, train, test)
-    facts |= {"seconds": round(time.perf_counter() - start, 3), "cpu": round(time.process_time() - cpu, 3)}
+    facts |= {"seconds": round(time.perf_counter() - start, 3), "cpu": round(time.thread_time() - cpu, 3)}
     return Outcome(labels, facts)
 
 
 def _predict(task: Task, data: Dataset, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     approach, setting = APPROACHES[task.approach], task.setting
-    X, Y = data.X if approach.kind == "rules" else _prepare(task.data), data.Y
+    X, Y = data.X if approach.kind == "rules" else _prepare(data), data.Y
     if approach.kind == "forest":
         forest = baselines.predict_forest(X[train], Y[train], X[test], n_trees=setting.size, seed=SEED)
         return forest.labels[None], {}
@@ -130,5 +130,5 @@ def _load(name: str) -> Dataset:
 
 
 @lru_cache(maxsize=8)
-def _prepare(name: str) -> Any:
-    return baselines.prepare_features(_load(name).X)
+def _prepare(data: Dataset) -> Any:
+    return baselines.prepare_features(data.X)

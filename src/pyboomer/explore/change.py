@@ -36,6 +36,19 @@ class Change:
     `value` is the nearest one that makes the difference (a category, if the feature is nominal), `wanted` says which
     others do as well: ``<= 0.31``. `current` is the value of the example, None if it is missing or a category that the
     model does not know. `size` is the share of the model's conditions on the feature that come out differently.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> (explanation,) = clf.explain(X[3:4])
+    >>> print(explanation.change)
+    if pixel_1_2 were > 4.5 and <= 8.5 (is 13)
+    >>> explanation.describe(explanation.change.prediction)
+    'a, b, d, e, g'
     """
 
     feature: int

@@ -40,6 +40,19 @@ class TrainingCurve:
     values : mapping from str to mapping from str to array of shape (P,)
         For each data set, "train" and "held out", the values of each measure.
     larger_is_better : mapping from str to bool
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.curves import training_curve
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(digits.X, digits.Y)
+    >>> curve = training_curve(clf, digits.X, digits.Y, at=[1, 10, 50])
+    >>> curve
+    <TrainingCurve of loss, hamming_loss, subset_zero_one_loss, example_f1: 1 to 50 rules>
+    >>> curve.find_best("loss")
+    50
     """
 
     n_rules: NDArray[np.int64]
@@ -75,6 +88,21 @@ class SizeCurve:
         The mean loss of the models of each kind: "cut", "refitted", "distilled".
     n_rules : mapping from str to array of shape (P,)
         How many rules they have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.explore.curves import SizeCurve
+    >>> losses = {"cut": np.array([1.9, 1.6]), "refitted": np.array([1.7, 1.4]), "distilled": np.array([1.2, 0.9])}
+    >>> n_rules = {"cut": np.array([14, 27]), "refitted": np.array([14, 27]), "distilled": np.array([21, 43])}
+    >>> curve = SizeCurve(np.array([50, 100]), losses, n_rules)  # or that of pyboomer.editing.size_curve
+    >>> curve
+    <SizeCurve of cut, refitted, distilled models: 50 to 100 conditions>
+    >>> curve.to_frame()["distilled"]
+                  loss  n_rules
+    n_conditions
+    50             1.2       21
+    100            0.9       43
     """
 
     n_conditions: NDArray[np.int64]
@@ -115,6 +143,17 @@ def training_curve(
         losses of the paper, Hamming and subset 0/1, with F1; of a regressor, the loss and R^2.
     at : list of int, optional
         The numbers of rules at which to measure, ascending; by default some 60, more of them where there are few rules.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.curves import training_curve
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(digits.X, digits.Y)
+    >>> curve = training_curve(clf, digits.X, digits.Y, measures=["hamming_loss"], at=[1, 10, 50])
+    >>> curve.values["train"]["hamming_loss"].round(3).tolist()
+    [0.357, 0.198, 0.093]
     """
     check_is_fitted(model, "rules_")
     if (X_test is None) != (y_test is None):

@@ -34,7 +34,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelDependence:
-    """How labels depend on each other: a symmetric (K, K) matrix, 1 on its diagonal; 0 for a label without rules."""
+    """How labels depend on each other: a symmetric (K, K) matrix, 1 on its diagonal; 0 for a label without rules.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.dependence import label_dependence
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> dependence = label_dependence(clf, X)
+    >>> dependence
+    <LabelDependence of 7 labels>
+    >>> dependence.matrix.shape
+    (7, 7)
+    >>> [dependence.label_names[k] for k in dependence.cluster()]
+    ['b', 'c', 'f', 'g', 'a', 'd', 'e']
+    """
 
     matrix: Array
     label_names: tuple[str, ...]
@@ -94,6 +111,18 @@ def label_dependence(model: "RuleEstimator | RuleEnsemble", X: Any = None) -> La
     model : BoomerClassifier, BoomerRegressor or RuleEnsemble
     X : array, sparse matrix or DataFrame of shape (N, L), optional
         Examples, as `predict` takes them; those of the training data tell what the model has learned.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.dependence import label_dependence
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> dependence = label_dependence(clf, X)
+    >>> dependence.list_pairs().iloc[0, :2].tolist()
+    ['a', 'd']
     """
     if not isinstance(model, RuleEnsemble):
         check_is_fitted(model, "rules_")

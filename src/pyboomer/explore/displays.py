@@ -28,7 +28,19 @@ LONGEST_BODY = 60
 
 
 class FeatureImportanceDisplay:
-    """A bar per feature, the most important ones on top."""
+    """A bar per feature, the most important ones on top.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.displays import FeatureImportanceDisplay
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> display = FeatureImportanceDisplay.from_estimator(clf, label="b", top=10)
+    >>> display.figure_.savefig("importance.png")
+    """
 
     ax_: Any
     figure_: Any
@@ -97,7 +109,19 @@ class FeatureImportanceDisplay:
 
 
 class FeatureLabelDisplay:
-    """A map of the importance of features (rows) for labels (columns)."""
+    """A map of the importance of features (rows) for labels (columns).
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.displays import FeatureLabelDisplay
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> display = FeatureLabelDisplay.from_estimator(clf, top_features=10)
+    >>> display.figure_.savefig("features-and-labels.png")
+    """
 
     ax_: Any
     figure_: Any
@@ -163,7 +187,19 @@ class FeatureLabelDisplay:
 
 
 class LabelDependenceDisplay:
-    """A map of labels that are predicted together (blue) or one instead of the other (red), similar ones in a row."""
+    """A map of labels that are predicted together (blue) or one instead of the other (red), similar ones in a row.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.displays import LabelDependenceDisplay
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> display = LabelDependenceDisplay.from_estimator(clf, X)
+    >>> display.figure_.savefig("dependence.png")
+    """
 
     ax_: Any
     figure_: Any
@@ -216,7 +252,18 @@ class LabelDependenceDisplay:
 
 
 class TrainingCurveDisplay:
-    """Measures against the number of rules, one panel each; the best number is marked."""
+    """Measures against the number of rules, one panel each; the best number is marked.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.displays import TrainingCurveDisplay
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(digits.X, digits.Y)
+    >>> display = TrainingCurveDisplay.from_estimator(clf, digits.X, digits.Y)
+    >>> display.figure_.savefig("training.png")
+    """
 
     ax_: Any  # an array of axes, if there are several measures
     figure_: Any
@@ -279,7 +326,19 @@ class TrainingCurveDisplay:
 
 
 class SizeCurveDisplay:
-    """The loss of small models against their conditions: cut, refitted and distilled ones."""
+    """The loss of small models against their conditions: cut, refitted and distilled ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.explore.curves import SizeCurve
+    >>> from pyboomer.explore.displays import SizeCurveDisplay
+    >>> losses = {"cut": np.array([1.9, 1.6]), "refitted": np.array([1.7, 1.4]), "distilled": np.array([1.2, 0.9])}
+    >>> n_rules = {"cut": np.array([14, 27]), "refitted": np.array([14, 27]), "distilled": np.array([21, 43])}
+    >>> curve = SizeCurve(np.array([50, 100]), losses, n_rules)  # or that of pyboomer.editing.size_curve
+    >>> display = SizeCurveDisplay.from_curve(curve)
+    >>> display.figure_.savefig("sizes.png")
+    """
 
     ax_: Any
     figure_: Any
@@ -311,7 +370,19 @@ class SizeCurveDisplay:
 
 
 class ExplanationDisplay:
-    """How the rules that cover an example add up to the score of a label, as a waterfall from 0."""
+    """How the rules that cover an example add up to the score of a label, as a waterfall from 0.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.displays import ExplanationDisplay
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> display = ExplanationDisplay.from_estimator(clf, X, example=3, label="b", top=5)
+    >>> display.figure_.savefig("explanation.png")
+    """
 
     ax_: Any
     figure_: Any
@@ -383,7 +454,7 @@ class ExplanationDisplay:
         name = shorten_name(explanation.label_names[self.label])
         self.ax_.set_xlabel(f"score of {name}")
         score = format_score(float(explanation.scores[self.label]))
-        self.ax_.set_title(f"Example {explanation.example}: {name} {score}", fontsize="medium")
+        self.ax_.set_title(f"Example {explanation.name}: {name} {score}", fontsize="medium")
         return self
 
 

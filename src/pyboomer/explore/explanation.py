@@ -68,6 +68,21 @@ class Explanation:
         How many rules the model has.
     classes : tuple of str, or None
         What the two outcomes are called, if one score stands for two classes.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> (explanation,) = clf.explain(X[3:4])
+    >>> explanation
+    <Explanation of example 3: a, b, c, d, g>
+    >>> explanation.describe(explanation.runner_up.vector)
+    'a, b, d, e, g'
+    >>> explanation.contributions.shape
+    (11, 7)
     """
 
     example: int

@@ -53,6 +53,24 @@ class FeatureImportance:
         By gain or coverage, its rows add up to `overall`.
     spread : array of shape (L,), or None
         By permutation, the standard deviation of the overall importance over the repetitions.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.importance import feature_importance
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> importance = feature_importance(clf)
+    >>> [importance.feature_names[feature] for feature in importance.rank(label=1)[:3]]
+    ['pixel_2_5', 'pixel_2_4', 'pixel_3_2']
+    >>> importance.to_frame().iloc[:3, :2].round(3)
+               (overall)      a
+    feature
+    pixel_2_5      0.082  0.008
+    pixel_1_2      0.078  0.018
+    pixel_4_4      0.066  0.007
     """
 
     by: str
@@ -86,6 +104,20 @@ def feature_importance(model: "RuleEstimator | RuleEnsemble", by: str = "gain") 
     ----------
     model : fitted estimator or RuleEnsemble
     by : {"gain", "coverage"}
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.importance import feature_importance
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> importance = feature_importance(clf)
+    >>> importance
+    <FeatureImportance by gain: pixel_2_5, pixel_1_2, pixel_4_4, ...>
+    >>> importance.per_label.shape
+    (64, 7)
     """
     rules = model if isinstance(model, RuleEnsemble) else _get_rules(model)
     if by not in ("gain", "coverage"):
@@ -149,6 +181,17 @@ def permutation_importance(
     sample_weight : array of shape (N,), optional
     random_state : int, RandomState or None
         Each feature is shuffled by a seed of its own, so its importance does not depend on the other features.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.importance import permutation_importance
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> permutation_importance(clf, X[:200], Y[:200], n_repeats=1, random_state=1)
+    <FeatureImportance by permutation (loss): pixel_2_5, pixel_4_4, pixel_3_2, ...>
     """
     check_is_fitted(model, "rules_")
     if not isinstance(n_repeats, int | np.integer) or n_repeats < 1:

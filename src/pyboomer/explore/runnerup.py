@@ -26,6 +26,20 @@ class RunnerUp:
     """The label vector that came second, and by how much: `margin`, in terms of `measure`.
 
     `head_start` is how much of it the winner has without any rule, as the loss may weigh how often label vectors occur.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> (explanation,) = clf.explain(X[3:4])
+    >>> runner_up = explanation.runner_up
+    >>> explanation.describe(runner_up.vector)
+    'a, b, d, e, g'
+    >>> runner_up.measure, round(runner_up.margin, 2)
+    ('log-probability', 0.23)
     """
 
     vector: Vector

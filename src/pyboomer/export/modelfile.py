@@ -49,6 +49,7 @@ SKIPPED = (
     "categorical_features",
     "random_state",
     "n_jobs",
+    "device",
     "verbose",
 )
 DTYPES = re.compile(r"object|\|[biu]1|[<>]([iu][248]|f[248]|U[1-9][0-9]{0,2})")  # of labels

@@ -31,7 +31,7 @@ def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Los
     """The rate: in between, it grows with the square root of the number of examples."""
     if not isinstance(learning_rate, str):
         return float(learning_rate)
-    rate = np.clip(SLOWEST * np.sqrt(len(examples.Y) / SMALL), SLOWEST, FASTEST)
+    rate = np.clip(SLOWEST * np.sqrt(examples.size / SMALL), SLOWEST, FASTEST)
     return float(rate if loss.prepare is None else min(rate, 1 / max(_measure_length(examples), 1)))
 
 
@@ -48,7 +48,7 @@ def find_max_samples(max_samples: str | int | float | None, n: int) -> int | flo
 
 def choose_loss(examples: Examples, n_vectors: int) -> Loss:
     """The joint loss, if label vectors repeat, are not long, not too many, and labels have no weights of their own."""
-    weight, n = examples.label_weight, len(examples.Y)
+    weight, n = examples.label_weight, examples.size
     weighted = weight is not None and not np.isin(weight, (0, 1)).all()
     repeat = n_vectors <= max(n / 2, examples.Y.shape[1] + 1)  # or they are classes
     if weighted or not repeat or n * n_vectors > MOST_CELLS or _measure_length(examples) > LONGEST:

@@ -27,28 +27,25 @@ class Evaluation(NamedTuple):
 
 
 class Validation:
-    """The held-out examples and how the model has done on them so far.
+    """How the model has done so far on examples held out.
 
     Parameters
     ----------
-    examples : Examples
-    rate : callable
-        ``rate(scores)``, of the (N, K) scores of the examples: larger is better.
+    judge : callable
+        ``judge(rules)``, told of further rules, says how good the model is with them: larger is better.
     """
 
-    def __init__(self, examples: Examples, rate: Callable[[Array], float]) -> None:
-        self.examples = examples
-        self.rate = rate
-        self.scores = np.zeros(examples.Y.shape)
+    def __init__(self, judge: Callable[[RuleEnsemble], float]) -> None:
+        self.judge = judge
         self.patience: int | None = None  # rules without improvement that are enough
         self.curve: list[Evaluation] = []
         self.n_rules = 0
 
     def add(self, rules: RuleEnsemble) -> None:
         """Tell of further rules, and evaluate the model with them."""
-        add_scores(rules, self.examples.matrix, self.scores)
+        score = float(self.judge(rules))
         self.n_rules += len(rules)
-        self.curve.append(Evaluation(self.n_rules, float(self.rate(self.scores))))
+        self.curve.append(Evaluation(self.n_rules, score))
 
     @property
     def best(self) -> Evaluation:
@@ -68,6 +65,17 @@ class Validation:
         return EVERY - n_rules % EVERY
 
 
+def _validate(examples: Examples, rate: Callable[[Array], float]) -> Validation:
+    """Judge by the (N, K) scores of examples."""
+    scores = np.zeros(examples.Y.shape)
+
+    def judge(rules: RuleEnsemble) -> float:
+        add_scores(rules, examples.matrix, scores)
+        return rate(scores)
+
+    return Validation(judge)
+
+
 def validate_by_loss(examples: Examples, loss: Loss, Y: NDArray[Any]) -> Validation:
     """Judge by minus the mean loss; `Y` are the labels as the loss takes them."""
     Y = Y.astype(np.float64)
@@ -78,7 +86,7 @@ def validate_by_loss(examples: Examples, loss: Loss, Y: NDArray[Any]) -> Validat
             raise ValueError(f"value of loss {loss.name!r} is not a number for the held-out examples")
         return -mean
 
-    return Validation(examples, rate)
+    return _validate(examples, rate)
 
 
 def validate_by_scorer(examples: Examples, scoring: Any, model: Any) -> Validation:
@@ -97,7 +105,7 @@ def validate_by_scorer(examples: Examples, scoring: Any, model: Any) -> Validati
             raise ValueError(f"scoring gave {score} for the held-out examples: choose another, or other examples")
         return float(score)
 
-    return Validation(examples, rate)
+    return _validate(examples, rate)
 
 
 class Stage:

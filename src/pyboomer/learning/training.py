@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import bin_columns, count_bins
+from pyboomer.columns.device import DeviceMatrix, bin_device_matrix
 from pyboomer.columns.gaps import round_thresholds
 from pyboomer.columns.needless import find_heirs
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
-from pyboomer.engine.choice import make_engine
-from pyboomer.engine.promise import Chunk, Engine, Settings, Task
+from pyboomer.engine.choice import choose_device, make_engine
+from pyboomer.engine.promise import Chunk, Engine, Settings, Task, count_threads
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
@@ -34,7 +34,20 @@ CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ct
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score."""
+    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier, Progress
+    >>> from pyboomer.datasets import load_dataset
+    >>> def is_enough(progress: Progress) -> bool:
+    ...     return progress.n_rules >= 20
+    ...
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(callbacks=is_enough, random_state=1).fit(digits.X, digits.Y)
+    >>> len(clf.rules_)
+    20
+    """
 
     n_rules: int
     seconds: float
@@ -50,6 +63,7 @@ class Watch:
     callbacks: Sequence[Callable[[Progress], Any]] = ()
     verbose: bool = False
     begin: float = field(default_factory=time.perf_counter)
+    chunk_seconds: float = CHUNK_SECONDS
 
 
 class Lesson(NamedTuple):
@@ -85,51 +99,76 @@ def train(
 ) -> Trained:
     """Learn as many rules as the settings say; `past` are those there are already."""
     matrix, scale = lesson.matrix, lesson.scale
+    settings = choose_device(settings, lesson.Y.shape, sp.issparse(matrix), isinstance(matrix, DeviceMatrix))
     columns, edges = _prepare_columns(lesson, settings)
 
     def replay(scores: Array) -> None:
         assert past is not None
-        rules = past if scale == 1 else replace(past, head_scores=past.head_scores / scale)
-        add_scores(rules, matrix, scores)
+        add_scores(in_units(past, scale), matrix, scores)
 
     Y = lesson.Y if scale == 1 else lesson.Y / scale
     task = Task(columns, Y, lesson.weight, lesson.label_weight, lesson.strata, lesson.fixed_features)
     engine = make_engine(task, settings, *(() if past is None else (replay, len(past))))
+
+    def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
+        heirs = _find_heirs(chunks, columns, matrix)
+        return collect_rules(chunks, lesson, edges).without_conditions(heirs)
+
+    with closing(engine):
+        trained = run(engine, name_rules, settings.n_rules, lesson.loss_scale, watch, past, validation)
+    return trained._replace(rules=round_thresholds(trained.rules, columns, matrix))
+
+
+def in_units(rules: RuleEnsemble, scale: float) -> RuleEnsemble:
+    """Rules whose scores are in the units that targets are learned in."""
+    return rules if scale == 1 else replace(rules, head_scores=rules.head_scores / scale)
+
+
+def run(
+    engine: Engine,
+    name_rules: Callable[[Sequence[Chunk]], RuleEnsemble],
+    n_rules: int,
+    loss_scale: float,
+    watch: Watch,
+    past: RuleEnsemble | None = None,
+    validation: Validation | None = None,
+) -> Trained:
+    """Let an engine learn; `name_rules` makes an ensemble of its rules."""
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
-        chunks = engine.take_rules()
-        learned.append(_collect_rules(chunks, lesson, edges).without_conditions(_find_heirs(chunks, columns, matrix)))
+        learned.append(name_rules(engine.take_rules()))
         return learned[-1]
 
     def compute_loss() -> float:
-        return engine.training_loss() * lesson.loss_scale
+        return engine.training_loss() * loss_scale
 
     failure = None
-    with closing(engine):
-        course = [compute_loss()]  # now, as a loss of the user's own may be at fault
-        try:
-            _learn(engine, settings.n_rules, take_rules, compute_loss, validation, watch, course)
-        except KeyboardInterrupt:
-            watch.interrupt.pending = True
-        except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
-            failure = error
-        if sum(map(len, learned)) < engine.n_rules:
-            take_rules()
-        loss = compute_loss()
-    return Trained(round_thresholds(join_rules(learned), columns, matrix), loss, course, failure)
+    course = [compute_loss()]  # now, as a loss of the user's own may be at fault
+    try:
+        _learn(engine, n_rules, take_rules, compute_loss, validation, watch, course)
+    except KeyboardInterrupt:
+        watch.interrupt.pending = True
+    except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
+        failure = error
+    if sum(map(len, learned)) < engine.n_rules:
+        take_rules()
+    return Trained(join_rules(learned), compute_loss(), course, failure)
 
 
 def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Array, ...] | None]:
     """The columns, and the values that separate their bins if they have any."""
     schema, matrix = lesson.schema, lesson.matrix
     n_bins = count_bins(settings.max_bins, settings.search, matrix)
+    if isinstance(matrix, DeviceMatrix):
+        assert n_bins is not None
+        return bin_device_matrix(matrix, n_bins)
     if n_bins is not None:
-        return bin_columns(matrix, schema.nominal, n_bins, effective_n_jobs(settings.n_jobs))
+        return bin_columns(matrix, schema.nominal, n_bins, count_threads(settings.n_jobs))
     return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
 
 
-def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, ...] | None) -> RuleEnsemble:
+def collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, ...] | None) -> RuleEnsemble:
     """The rules of an engine in the words of the lesson: its thresholds, levels and units."""
 
     def join(name: str) -> NDArray[Any]:
@@ -163,6 +202,10 @@ def _collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, 
 
 def _find_heirs(chunks: Sequence[Chunk], columns: Any, matrix: Matrix) -> NDArray[np.int64]:
     """Which conditions are needless: all that was learned from is covered as before without them."""
+    known = [chunk.heirs for chunk in chunks if chunk.heirs is not None]
+    if len(known) == len(chunks):
+        starts = np.cumsum([0, *(len(heirs) for heirs in known[:-1])])
+        return np.concatenate([heirs + start for heirs, start in zip(known, starts, strict=True)])
     conditions = np.concatenate([chunk.conditions for chunk in chunks])
     offsets = np.append(0, np.cumsum(np.concatenate([chunk.n_conditions for chunk in chunks])))
     return find_heirs(columns, matrix.shape[0], conditions, offsets)
@@ -219,9 +262,9 @@ def _learn(
                     bar.unpause()  # the first rule may have had to be compiled: that tells nothing about the others
                 bar.update(count)
             if not watch.callbacks:
-                # the number of rules that would take CHUNK_SECONDS, but at most eight times the last number
+                # the number of rules that would take that many seconds, but at most eight times the last number
                 seconds = max(time.perf_counter() - start, 1e-6)
-                size = max(1, min(8 * size, int(count * CHUNK_SECONDS / seconds)))
+                size = max(1, min(8 * size, int(count * watch.chunk_seconds / seconds)))
 
 
 def _show_progress(verbose: bool, total: int, done: int) -> Any:

@@ -33,7 +33,17 @@ DEGREE = {squared_error: 2, absolute_error: 1}
 
 
 def find_loss(loss: Any) -> Loss:
-    """The loss of that name, or the loss itself."""
+    """The loss of that name, or the loss itself.
+
+    Examples
+    --------
+    >>> from pyboomer.losses import find_loss
+    >>> loss = find_loss("label-wise-logistic")
+    >>> loss.decomposable
+    True
+    >>> find_loss("example-wise-logistic").decomposable
+    False
+    """
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str) and loss in BUILT_IN:

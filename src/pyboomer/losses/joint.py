@@ -43,6 +43,14 @@ def joint_logistic(alpha: float = ALPHA) -> Loss:
     ----------
     alpha : float, default=0.5
         How much it counts how often a label vector occurs, apart from what its labels say: from 0 to 1.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.losses import joint_logistic
+    >>> clf = BoomerClassifier(loss=joint_logistic(alpha=1.0))
+    >>> clf.loss.name
+    'joint-logistic(alpha=1)'
     """
     if not isinstance(alpha, Real) or isinstance(alpha, bool) or not 0 <= alpha <= 1:
         raise ValueError(f"alpha must be a number from 0 to 1, got {alpha!r}")

@@ -161,7 +161,17 @@ class Loss:
 
 
 def dense_hessians(shape: str, curvature: tuple[Array, ...]) -> Array:
-    """The (n, K, K) Hessians that a loss's curvature stands for."""
+    """The (n, K, K) Hessians that a loss's curvature stands for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyboomer.losses import dense_hessians
+    >>> a, b = np.array([[1.0, 2.0]]), np.array([[0.5, 1.0]])
+    >>> dense_hessians("diagonal-minus-outer", (a, b))
+    array([[[ 0.75, -0.5 ],
+            [-0.5 ,  1.  ]]])
+    """
     if shape == "dense":
         return curvature[0]
     H = curvature[0][:, :, None] * np.eye(curvature[0].shape[1])

@@ -29,7 +29,16 @@ absolute_error = Loss("absolute-error", "diagonal", _absolute_value, _absolute_d
 
 
 def make_huber(delta: float = 1.0) -> Loss:
-    """Huber's loss that is a parabola up to errors of `delta`, in the units of the targets, and a line beyond."""
+    """Huber's loss that is a parabola up to errors of `delta`, in the units of the targets, and a line beyond.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerRegressor
+    >>> from pyboomer.losses import make_huber
+    >>> reg = BoomerRegressor(loss=make_huber(delta=5.0))
+    >>> reg.loss.name
+    'huber-5'
+    """
     if not 0 < delta < math.inf:
         raise ValueError(f"delta must be a positive number, got {delta!r}")
 

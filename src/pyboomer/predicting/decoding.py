@@ -281,6 +281,18 @@ def tune_thresholds(Y: ArrayLike, probabilities: ArrayLike) -> Array:
     thresholds : array of shape (K,)
         For the parameter `decode`; midway between two probabilities, so that both sides have room. 1/2 for a label of
         which no held-out example is relevant.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.predicting.decoding import tune_thresholds
+    >>> digits = load_dataset("digits7")
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(digits.X[:1200], digits.Y[:1200])
+    >>> held_out = slice(1200, 1500)
+    >>> thresholds = tune_thresholds(digits.Y[held_out], clf.predict_proba(digits.X[held_out]))
+    >>> clf.predict(digits.X[1500:], decode=thresholds).shape
+    (297, 7)
     """
     Y, P = np.asarray(Y, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
     if Y.ndim != 2 or Y.shape != P.shape:

@@ -12,15 +12,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
+from pyboomer.columns.device import DeviceMatrix
 from pyboomer.columns.sparse import SparseColumns, cover_rows, store_columns
+from pyboomer.compiling.device import is_there_a_device
 from pyboomer.compiling.kernel import entry, inner, kernel
 from pyboomer.compiling.pool import start_pool
 from pyboomer.compiling.simd import LANES, at_most, count_trailing_zeros, equal, load, splat
+from pyboomer.predicting.device_scores import add_scores_on_device
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 BLOCK = 64  # examples scored at once: a bit of a word for each
 PART = 4096  # examples of a compiled call: a thread's share of the work
+WORTHWHILE = 10**8  # examples times rules, from which on device="auto" chooses a GPU
 MARKED = 64  # rules whose coverage is found at once: a column of numbers each
 
 
@@ -146,11 +150,11 @@ def _order_conditions(
         new_offsets[t + 1] = used
 
 
-def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1) -> None:
+def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1, device: str = "cpu") -> None:
     """Add the scores that some rules give to the rows of X (Eq. 2).
 
     The nominal features of a dense X hold category codes, those of a sparse X categories. Only the features that the
-    rules mention are looked at.
+    rules mention are looked at. A dense X may be scored by a GPU, and one that is on a GPU always is.
     """
     mentioned = np.zeros(len(rules.feature_names), dtype=bool)
     mentioned[rules.condition_features] = True
@@ -163,6 +167,9 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
     order = order[: offsets[-1]]
     heads = rules.head_offsets, rules.head_labels, rules.head_scores
     flat = FlatRules(offsets, features[order], operators[order], thresholds[order], *heads)
+    if isinstance(X, DeviceMatrix) or (not sp.issparse(X) and _chooses_device(device, X.shape[0] * len(rules))):
+        add_scores_on_device(flat, used, X, scores)
+        return
 
     def add_part(part: slice) -> None:
         rows = X[part]
@@ -180,6 +187,11 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
     else:
         with start_pool(n_threads) as pool:
             list(pool.map(add_part, parts))
+
+
+def _chooses_device(device: str, work: int) -> bool:
+    """Whether a GPU scores examples; `work` is their number times that of the rules."""
+    return device == "cuda" or (device == "auto" and work >= WORTHWHILE and is_there_a_device())
 
 
 def find_covered(rules: RuleEnsemble, X: Matrix) -> Iterator[NDArray[np.uint32]]:

@@ -65,6 +65,23 @@ class RuleEnsemble:
         How many significant digits of a threshold are printed; 0 for all of them, -1 if it is merely zero or not.
     condition_shares : float64 array, optional
         What each condition has brought of the gain of its rule, beside the others; by default they are equal.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
+    >>> rules = clf.rules_
+    >>> rules
+    <RuleEnsemble: 50 rules, 7 labels, 64 features>
+    >>> rules[7].body_text()
+    'pixel_4_4 <= 0.5 AND pixel_3_4 <= 6 AND pixel_7_3 > 6 AND pixel_3_6 > 0.5'
+    >>> len(rules.mentioning(feature="pixel_2_5", label="b"))
+    8
+    >>> rules.by_gain()[:10].order.tolist()
+    [13, 5, 17, 2, 10, 15, 3, 7, 8, 12]
     """
 
     condition_offsets: NDArray[np.int64]

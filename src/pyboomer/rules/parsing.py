@@ -219,7 +219,18 @@ def _read_head(whole: Piece) -> dict[str, float]:
 
 
 def write_rule(rule: Rule) -> str:
-    """Write a rule so that `Rule.parse` reads just the same: quoted where need be, all conditions, numbers in full."""
+    """Write a rule so that `Rule.parse` reads just the same: quoted where need be, all conditions, numbers in full.
+
+    Examples
+    --------
+    >>> from pyboomer import Rule
+    >>> from pyboomer.rules.parsing import write_rule
+    >>> rule = Rule.parse('IF tempo <= 100.123456789 THEN "calm, sad" +0.5')
+    >>> write_rule(rule)
+    'IF tempo <= 100.123456789 THEN "calm, sad" +0.5'
+    >>> Rule.parse(write_rule(rule)) == rule
+    True
+    """
     conditions = [f"{_quote(c.name)} {c.operator} {_write_value(c)}" for c in rule.body]
     scores = (f"{_quote(label)} {float(score):+}" for label, score in rule.head.items())
     head = ", ".join(scores) or "nothing"

@@ -23,6 +23,15 @@ class Condition:
     that merely parts zero, the least value, from all others has -1. An ordinal feature has `levels`, the names of its
     values in their order; its threshold is a position among them. Of the gain of its rule, a condition brought the part
     `share`, beside the others; of one written by hand, that is unknown.
+
+    Examples
+    --------
+    >>> from pyboomer import Condition
+    >>> slow = Condition(feature=0, operator="<=", value=100.0, name="tempo")
+    >>> print(slow)
+    tempo <= 100
+    >>> slow.covers([90, 120, float("nan")])
+    array([ True, False, False])
     """
 
     feature: int
@@ -84,6 +93,17 @@ class Rule:
     `body` has all conditions in the order they were learned; if it is empty, the rule covers every example. The head
     adds `scores` to `labels` (indices, ascending), whose names are `label_names`. `coverage` is the number (sum of
     weights) of the training examples covered, `gain` the gain of the head on the training data.
+
+    Examples
+    --------
+    >>> from pyboomer import Rule
+    >>> rule = Rule.parse("IF tempo <= 100 AND style == folk THEN calm +0.8, party -0.4")
+    >>> print(rule)
+    IF tempo <= 100 AND style == folk THEN calm +0.8, party -0.4
+    >>> rule.head
+    {'calm': 0.8, 'party': -0.4}
+    >>> [str(condition) for condition in rule.body]
+    ['tempo <= 100', 'style == folk']
     """
 
     body: tuple[Condition, ...]

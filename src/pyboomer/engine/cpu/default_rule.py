@@ -45,7 +45,7 @@ def find_default_head(ledger: Ledger, settings: Settings) -> tuple[Array, float]
     penalty = Penalty(float(settings.l1), float(settings.default_l2))
     if settings.default_rule == "newton" or ledger.loss in QUADRATIC:  # whose minimum is one step away
         return _take_newton_step(ledger, penalty)
-    return _find_minimum(Ledger(_merge_equal(ledger.task), ledger.loss, False, ledger.threads), penalty)
+    return _find_minimum(Ledger(merge_equal(ledger.task), ledger.loss, False, ledger.threads), penalty)
 
 
 def _take_newton_step(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
@@ -60,7 +60,7 @@ def _take_newton_step(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
     return head, gain
 
 
-def _merge_equal(task: Task) -> Task:
+def merge_equal(task: Task) -> Task:
     """The task with one example for all that have the same labels, and the same weights of labels."""
     Y, weight, label_weight = task.Y, task.weight, task.label_weight
     if Y.dtype != np.int8:  # targets: hardly any are the same

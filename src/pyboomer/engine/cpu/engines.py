@@ -5,7 +5,6 @@ learns from binned columns, by steps that threads can share.
 """
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import bins
@@ -16,7 +15,7 @@ from pyboomer.engine.cpu.sampled import SampledSteps, suits
 from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import Chunk, Replay, Settings, Task
+from pyboomer.engine.promise import Chunk, Replay, Settings, Task, count_threads
 from pyboomer.engine.statistics import resize
 
 
@@ -87,7 +86,7 @@ class BinnedEngine(Learner):
     """Learns by bins, with several threads if there are any."""
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
-        super().__init__(task, settings, replay, n_rules, effective_n_jobs(settings.n_jobs))
+        super().__init__(task, settings, replay, n_rules, count_threads(settings.n_jobs))
         if suits(self.ledger, self.labels, self.heads, self.plan):
             self.steps: LocalSteps = SampledSteps(self.ledger, self.plan, self.heads)
         else:

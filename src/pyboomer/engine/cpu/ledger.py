@@ -1,5 +1,6 @@
 """The ledger has the scores and the statistics of all training examples, and keeps them up to date rule by rule."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -117,15 +118,20 @@ class Ledger:
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""
-        k, weight = self.n_labels, self.task.weight
+        weight = self.task.weight
         if self.has_twin and not len(self.truth.weight):
             return float(sum_values(self.truth, self.scores, weight)) / float(weight.sum())
-        size = max(1, BLOCK_NUMBERS // k)  # examples at a time: temporary arrays stay small
-        total = 0.0
-        for start in range(0, len(self.everyone), size):
-            rows = self.everyone[start : start + size]
-            Y, label_weight = self._take(rows)
-            if self.loss in BEGIN:
-                Y = Y + BEGIN[self.loss](Y)  # what the scores began with is not theirs
-            total += float(self.loss.weighted_value(Y, self.scores[rows, :k], label_weight) @ weight[rows])
+        total = sum(float(self.list_losses(rows) @ weight[rows]) for rows in self.list_blocks())
         return total / float(weight.sum())
+
+    def list_blocks(self) -> Iterator[Rows]:
+        """All examples, some at a time: temporary arrays stay small."""
+        size = max(1, BLOCK_NUMBERS // self.n_labels)
+        return (self.everyone[start : start + size] for start in range(0, len(self.everyone), size))
+
+    def list_losses(self, rows: Rows) -> Array:
+        """The loss of each of some examples."""
+        Y, label_weight = self._take(rows)
+        if self.loss in BEGIN:
+            Y = Y + BEGIN[self.loss](Y)  # what the scores began with is not theirs
+        return self.loss.weighted_value(Y, self.scores[rows, : self.n_labels], label_weight)

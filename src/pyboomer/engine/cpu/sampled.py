@@ -59,7 +59,7 @@ def find_odds(truth: Truth, scores: Array) -> Odds:
 
 
 @inner(error_model="numpy", forceinline=True)
-def _derive(odds: Odds, position: int) -> tuple[Array, Array]:
+def derive(odds: Odds, position: int) -> tuple[Array, Array]:
     """Gradient and curvature of eight labels; where the odds are 0, both are."""
     zero = splat(0.0)
     signed = load(odds, position)
@@ -70,7 +70,7 @@ def _derive(odds: Odds, position: int) -> tuple[Array, Array]:
 
 
 @inner(error_model="numpy")
-def _fetch(odds: Odds, rows: Rows, begin: int) -> None:
+def fetch_odds(odds: Odds, rows: Rows, begin: int) -> None:
     """Ask for a block of examples."""
     width = odds.shape[1]
     for r in range(begin, min(begin + BLOCK, rows.shape[0])):
@@ -84,10 +84,10 @@ def write_statistics(odds: Odds, rows: Rows, statistics: Array) -> None:
     """Compute the statistics of some examples, one after another."""
     width, size = odds.shape[1], statistics.shape[1]
     for begin in range(0, rows.shape[0], BLOCK):
-        _fetch(odds, rows, begin + BLOCK)
+        fetch_odds(odds, rows, begin + BLOCK)
         for r in range(begin, min(begin + BLOCK, rows.shape[0])):
             for k in range(0, width, LANES):
-                g, h = _derive(odds, rows[r] * width + k)
+                g, h = derive(odds, rows[r] * width + k)
                 store(statistics, r * size + k, g)
                 store(statistics, r * size + width + k, h)
 
@@ -104,7 +104,7 @@ def copy_codes(
 
 
 @inner
-def _mark(codes: NDArray[np.uint8], operator: int, value: float, marks: NDArray[np.uint8]) -> None:
+def mark(codes: NDArray[np.uint8], operator: int, value: float, marks: NDArray[np.uint8]) -> None:
     """Take the marks of examples that do not meet a condition; a missing value, the largest code, never meets one."""
     edge, missing = np.uint8(value), np.uint8(255)
     for i in range(codes.shape[0]):
@@ -125,7 +125,7 @@ def _cover(codes: NDArray[np.uint8], body: Array, begin: int, marks: NDArray[np.
         marks[i] = 1
     for c in range(body.shape[0]):
         own = codes[np.int64(body[c, 0])][begin : begin + marks.shape[0]]
-        _mark(own, np.int64(body[c, 1]), body[c, 2], marks)
+        mark(own, np.int64(body[c, 1]), body[c, 2], marks)
     n_covered = np.uint64(0)
     for i in range(marks.shape[0]):
         rows[n_covered] = begin + i
@@ -153,14 +153,14 @@ def sum_chunks(
         for s in range(sums.shape[0]):
             sums[s] = 0.0
         total = 0.0
-        _fetch(odds, rows, 0)
+        fetch_odds(odds, rows, 0)
         for start in range(0, count, BLOCK):
             stop = min(start + BLOCK, count)
-            _fetch(odds, rows, stop)
+            fetch_odds(odds, rows, stop)
             for k in range(0, width, LANES):
                 one, two = load(sums, k), load(sums, width + k)
                 for r in range(start, stop):
-                    g, h = _derive(odds, rows[r] * width + k)
+                    g, h = derive(odds, rows[r] * width + k)
                     one, two = one + weight[rows[r]] * g, two + weight[rows[r]] * h
                 store(sums, k, one)
                 store(sums, width + k, two)
@@ -170,23 +170,28 @@ def sum_chunks(
 
 
 @kernel(error_model="numpy")
-def multiply_chunks(odds: Odds, covered: Covered, factors: Array, first: int, last: int) -> None:
-    """Multiply the odds of the examples covered in some chunks by the exponentials of a head, up to what they hold."""
+def multiply_odds(odds: Odds, rows: Rows, factors: Array) -> None:
+    """Multiply the odds of some examples by the exponentials of a head, up to what they hold."""
     width, zero, most, least = odds.shape[1], splat(0.0), splat(MOST), splat(1 / MOST)
+    fetch_odds(odds, rows, 0)
+    for start in range(0, rows.shape[0], BLOCK):
+        stop = min(start + BLOCK, rows.shape[0])
+        fetch_odds(odds, rows, stop)
+        for r in range(start, stop):
+            for k in range(0, width, LANES):
+                old = load(odds, rows[r] * width + k)
+                new = old * load(factors, k)
+                size = larger(where_above(new, zero, new, zero - new), least)
+                size = where_above(size, most, most, size)
+                negative = where_above(zero, old, zero - size, zero)
+                store(odds, rows[r] * width + k, where_above(old, zero, size, negative))
+
+
+@kernel(error_model="numpy")
+def multiply_chunks(odds: Odds, covered: Covered, factors: Array, first: int, last: int) -> None:
+    """Multiply the odds of the examples covered in some chunks."""
     for c in range(first, last):
-        rows = covered.rows[c * CHUNK : c * CHUNK + covered.counts[c]]
-        _fetch(odds, rows, 0)
-        for start in range(0, rows.shape[0], BLOCK):
-            stop = min(start + BLOCK, rows.shape[0])
-            _fetch(odds, rows, stop)
-            for r in range(start, stop):
-                for k in range(0, width, LANES):
-                    old = load(odds, rows[r] * width + k)
-                    new = old * load(factors, k)
-                    size = larger(where_above(new, zero, new, zero - new), least)
-                    size = where_above(size, most, most, size)
-                    negative = where_above(zero, old, zero - size, zero)
-                    store(odds, rows[r] * width + k, where_above(old, zero, size, negative))
+        multiply_odds(odds, covered.rows[c * CHUNK : c * CHUNK + covered.counts[c]], factors)
 
 
 @kernel(error_model="numpy")
@@ -219,7 +224,7 @@ class SampledSteps(LocalSteps):
         assert isinstance(ledger.truth, Truth)
         n, n_chunks, size = len(ledger.everyone), -(-len(ledger.everyone) // CHUNK), plan.sampling.size
         self.odds = find_odds(ledger.truth, ledger.scores)
-        self.parts = divide(n_chunks, ledger.threads.n_threads)
+        self.parts = divide(n_chunks, self.threads.n_threads)
         width = count_columns(ledger.layout)
         counts, sums = np.zeros(n_chunks, dtype=np.int64), make_zeros((n_chunks, width))
         self.chunks = Covered(np.empty(n, dtype=np.uint32), counts, sums, np.zeros(n_chunks))
@@ -250,7 +255,7 @@ class SampledSteps(LocalSteps):
         def work(part: slice) -> None:
             write_statistics(self.odds, self.examples[part], self.terms[part])
 
-        ledger.threads.share(work, divide(n_sampled, ledger.threads.n_threads))
+        self.threads.share(work, divide(n_sampled, self.threads.n_threads))
 
     def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
         """Sums over the bins of some features, and which of these are nominal."""
@@ -278,7 +283,7 @@ class SampledSteps(LocalSteps):
             marks = np.empty(CHUNK, dtype=np.uint8)
             sum_chunks(self.codes, self.body, self.odds, weight, marks, chunks, part.start, part.stop)
 
-        self.ledger.threads.share(work, self.parts)
+        self.threads.share(work, self.parts)
         head = np.empty(layout.n_labels)
         gain = solve_diagonal(layout, chunks.sums.sum(axis=0), penalty, head)
         return head, gain, float(chunks.weight.sum())
@@ -291,7 +296,7 @@ class SampledSteps(LocalSteps):
         def work(part: slice) -> None:
             multiply_chunks(self.odds, self.chunks, factors, part.start, part.stop)
 
-        self.ledger.threads.share(work, self.parts)
+        self.threads.share(work, self.parts)
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""

@@ -67,6 +67,7 @@ def reproduce_figure1(
     folder: Path,
     *,
     n_jobs: int | None = None,
+    client: Any = None,
     progress: bool = False,
     compute: bool = True,
     data: Sequence[str] = SYNTHETIC,
@@ -80,6 +81,8 @@ def reproduce_figure1(
         Where outcomes are kept and reports are written.
     n_jobs : int, optional
         Processes; None for one per core.
+    client : dask.distributed.Client, optional
+        Let the workers of its cluster do the tasks. Outcomes are kept in the folder, which is on this machine.
     progress : bool, default=False
         Whether to show how far it is and how much time is left.
     compute : bool, default=True
@@ -89,13 +92,13 @@ def reproduce_figure1(
     """
     import_pyplot()  # better missed now than after an hour
     tasks, beside = plan_figure(budget, data), plan_unsampled(budget, data)
-    store = _run(folder / "figure1", [*beside, *tasks], n_jobs, progress, compute)
+    store = _run(folder / "figure1", [*beside, *tasks], n_jobs, client, progress, compute)
     result, unsampled = figure1.summarise(tasks, store), figure1.summarise(beside, store)
     if not result.trajectories:
         raise ValueError(f"{store.folder} has no complete setting yet; run without --report-only first")
     complete = len(result.trajectories) == len(SYNTHETIC) * len(RULES)
     claims = check_figure(result, unsampled) if complete and unsampled.trajectories else []
-    facts = describe_run(budget, [*beside, *tasks], store, "Figure 1")
+    facts = describe_run(budget, [*beside, *tasks], store, "Figure 1", client)
     home = folder / "figure1" / budget.name
     home.mkdir(parents=True, exist_ok=True)
     texts = {
@@ -114,6 +117,7 @@ def reproduce_table1(
     folder: Path,
     *,
     n_jobs: int | None = None,
+    client: Any = None,
     progress: bool = False,
     compute: bool = True,
     data: Sequence[str] = DATA,
@@ -128,12 +132,12 @@ def reproduce_table1(
         for name in data:
             load_dataset(name)  # a data set that is missing is better told now
     tasks = plan_table(budget, data)
-    store = _run(folder / "table1", tasks, n_jobs, progress, compute)
+    store = _run(folder / "table1", tasks, n_jobs, client, progress, compute)
     result = table1.summarise(tasks, store)
     if not result.approaches:
         raise ValueError(f"{store.folder} has no complete setting yet; run without --report-only first")
     claims = check_table(result) if set(PAPER) <= set(result.approaches) and len(result.data) > 1 else []
-    facts = describe_run(budget, tasks, store, "Table 1")
+    facts = describe_run(budget, tasks, store, "Table 1", client)
     home = folder / "table1" / budget.name
     home.mkdir(parents=True, exist_ok=True)
     notes = [format_facts(facts), "", "![Critical differences](table1-ranks.svg)"]
@@ -153,15 +157,15 @@ def reproduce_table1(
 REPRODUCTIONS: dict[str, Callable[..., Reproduction]] = {"figure1": reproduce_figure1, "table1": reproduce_table1}
 
 
-def _run(folder: Path, tasks: Sequence[Task], n_jobs: int | None, progress: bool, compute: bool) -> Store:
+def _run(folder: Path, tasks: Sequence[Task], n_jobs: int | None, client: Any, progress: bool, compute: bool) -> Store:
     store = Store(folder / "tasks")
     if compute:
-        run_tasks(tasks, store, n_jobs=n_jobs, progress=progress, cost=guess_seconds)
+        run_tasks(tasks, store, n_jobs=n_jobs, client=client, progress=progress, cost=guess_seconds)
     return store
 
 
-def describe_run(budget: Budget, tasks: Sequence[Task], store: Store, part: str) -> dict[str, Any]:
-    """How a result was made: budget and cuts, seeds, versions, commit, machine, time."""
+def describe_run(budget: Budget, tasks: Sequence[Task], store: Store, part: str, client: Any = None) -> dict[str, Any]:
+    """How a result was made: budget and cuts, seeds, versions, commit, machine or cluster, time."""
     finished = [task.key for task in tasks if store.has(task.key)]
     outcomes = [store.read(key).facts for key in finished]
     ends = np.array([store.locate(key).stat().st_mtime for key in finished])
@@ -180,7 +184,7 @@ def describe_run(budget: Budget, tasks: Sequence[Task], store: Store, part: str)
         "ended": _tell_time(ends.max()),
         "commit": find_commit(),
         "versions": {"python": platform.python_version(), **{name: _find_version(name) for name in PACKAGES}},
-        "cores": os.cpu_count(),
+        "cores": os.cpu_count() if client is None else sum(client.nthreads().values()),
     }
 
 

@@ -25,6 +25,17 @@ class ShapeDisplay:
 
     Of one feature, all labels are drawn, as lines or, if there are more than eight, as a map. Of one label, the
     features that are most important for it are drawn, small. A pair of features is a map for each label.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> from pyboomer.explore.displays import ShapeDisplay
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, max_conditions=1, random_state=1).fit(X, Y)
+    >>> display = ShapeDisplay.from_estimator(clf, X, feature="pixel_2_5")
+    >>> display.figure_.savefig("shape.png")
     """
 
     ax_: Any  # an array of axes, if there are several panels

@@ -64,6 +64,19 @@ class FeatureShape:
     importance : array of shape (K,)
         The importance for each label.
     label_names : tuple of str
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, max_conditions=1, random_state=1).fit(X, Y)
+    >>> shape = clf.shape_functions(X)["pixel_2_5"]
+    >>> shape
+    <FeatureShape of pixel_2_5: 3 steps of 5 rules>
+    >>> bool(shape([16.0])[0, 1] > shape([0.0])[0, 1])  # ink at the upper right speaks for segment b
+    True
     """
 
     steps: Steps
@@ -104,6 +117,19 @@ class PairShape:
     values : array of shape (len(steps[0]), len(steps[1]), K)
     n_rules, n_examples, importance, label_names : as of `FeatureShape`
         `n_examples` is a grid, too.
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, max_conditions=2, random_state=1).fit(X, Y)
+    >>> pair = clf.shape_functions(X).pairs[0]
+    >>> len(pair.steps)
+    2
+    >>> pair([0.0], [16.0]).shape
+    (1, 7)
     """
 
     steps: tuple[Steps, Steps]
@@ -156,6 +182,22 @@ class ShapeFunctions:
     by : {"examples", "coverage"}
         What importance and shares go by.
     label_names : tuple of str
+
+    Examples
+    --------
+    >>> from pyboomer import BoomerClassifier
+    >>> from pyboomer.datasets import load_dataset
+    >>> digits = load_dataset("digits7")
+    >>> X, Y = digits.to_frame(), digits.labels_frame()
+    >>> clf = BoomerClassifier(n_rules=50, max_conditions=1, random_state=1).fit(X, Y)
+    >>> shapes = clf.shape_functions(X)
+    >>> shapes.shares
+    {'additive': 1.0, 'pairwise': 0.0, 'more': 0.0}
+    >>> shapes.rank("b")[0].name
+    'pixel_2_5'
+    >>> total = shapes.intercept + sum(shape(X[shape.name]) for shape in shapes.features)
+    >>> abs(total - clf.decision_function(X)).max() < 1e-9
+    np.True_
     """
 
     intercept: Array

@@ -4,6 +4,8 @@ const MEANINGS = {
   "label-wise-logistic": "Each label is judged on its own: the sum over the labels of log(1 + exp(−y f)) (Eq. 6).",
   "example-wise-logistic":
     "The labels of an example are judged together: log(1 + Σ exp(−y f)) (Eq. 7) is small only if all are right.",
+  "joint-logistic":
+    "The label vectors known from training are judged against each other: minus the logarithm of the probability of the right one.",
   "label-wise-squared-error": "Each label is judged on its own, by the square of its distance to −1 or +1.",
   "example-wise-squared-error":
     "The labels of an example are judged together, by the distance of the scores to −1 and +1.",
@@ -11,6 +13,8 @@ const MEANINGS = {
   "example-wise-squared-hinge":
     "The labels of an example are judged together, by what the scores fall short of −1 and +1.",
   "squared-error": "Half the squared distance of the predicted numbers to the true ones.",
+  "absolute-error": "The distance of the predicted numbers to the true ones.",
+  huber: "Half the squared distance of the predicted numbers to the true ones, up to 1; beyond, the distance less 1/2.",
 };
 const DECODINGS = {
   sign: "A label is predicted if its score is above 0 (Eq. 18).",

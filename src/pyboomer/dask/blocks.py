@@ -1,0 +1,332 @@
+"""What is done with a block, where it lies: its labels profiled, its features sketched, all of it binned.
+
+Results of blocks are put together here, too. They come out the same however examples are divided into blocks: weights
+are added up in fixed point, and who is looked at depends on the numbers of examples alone.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array
+from pyboomer.columns.binned import LARGEST, OTHER, SAMPLE, find_edges, number_values
+from pyboomer.columns.gaps import Ends, find_ends
+from pyboomer.data.examples import Examples, read_examples
+from pyboomer.data.labels import LabelForm, read_labels
+from pyboomer.data.tables import Table, read_table, read_training_table, refuse_new_categories
+from pyboomer.data.targets import TargetForm
+from pyboomer.engine.cluster.fixed import choose_unit, fix_values
+from pyboomer.engine.cluster.shard import Block
+from pyboomer.learning.training import in_units
+from pyboomer.predicting.decoding import group_equal, pack_bits
+from pyboomer.predicting.scores import add_scores
+from pyboomer.rules.ensemble import RuleEnsemble
+from pyboomer.rules.schema import Schema
+
+MOST_ROWS = 2**22  # of different labels and weights of labels
+
+
+# --- Labels -----------------------------------------------------------------------------------------------------------
+
+
+class Kinds(NamedTuple):
+    """Examples by their labels: one for all that have the same, and the same weights of labels."""
+
+    Y: NDArray[Any]  # (V, K): 0 and 1; or (V, 1), classes
+    label_weight: Array | None  # (V, K)
+    weight: NDArray[np.int64]  # in units
+    largest: Array  # the weight of the heaviest one
+    times: NDArray[np.int64]  # how often they occur
+    first: NDArray[np.int64]  # the number of the first one
+
+
+class Profile(NamedTuple):
+    """What is known of the labels and weights of some examples."""
+
+    form: LabelForm | TargetForm
+    n: int  # examples that count
+    absent: NDArray[np.uint8] | None  # bits of the rows of a block that do not, if there are any
+    weight: int  # in units
+    largest: float  # weight
+    known: NDArray[np.bool_]  # (K,): whether any target is
+    moments: Array  # of targets: how many there are, their sum, the sum of their squares
+
+
+def measure_weights(weight: Any) -> tuple[int, float]:
+    """How many rows there are in a block of weights, and the largest one."""
+    values = np.asarray(weight, dtype=np.float64)
+    return len(values), float(values.max(initial=0.0)) if values.ndim == 1 else 1.0
+
+
+def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> tuple[Profile | None, Kinds | None]:
+    """Look at the labels of a block, whose number is `number`; there is nothing to tell of one without rows."""
+    if y.shape[0] == 0:
+        return None, None
+    labels = model._read_labels(y, getattr(model, "_form", None))
+    n, k = labels.values.shape
+    examples = _read_present(np.zeros((n, 1)), labels, weight)
+    if examples is None:
+        nothing = np.packbits(np.ones(n, dtype=bool))
+        return Profile(labels.form, 0, nothing, 0, 0.0, np.zeros(k, dtype=bool), np.zeros(3)), None
+    absent = None
+    if len(examples.Y) < n:
+        marked = np.arange(n, dtype=np.float64)[:, None]
+        present = _read_present(marked, labels, weight)
+        assert present is not None
+        absent = np.packbits(~np.isin(np.arange(n), present.matrix[:, 0]))
+    whole = fix_values(examples.weight, unit)
+    known = np.ones(k, dtype=bool)
+    if examples.label_weight is not None:
+        known = np.asarray(examples.label_weight.any(axis=0))
+    moments, kinds = np.zeros(3), None
+    if isinstance(labels.form, TargetForm):
+        moments = np.array([examples.Y.size, examples.Y.sum(), np.square(examples.Y).sum()])
+    else:
+        kinds = _list_kinds(examples, labels.form, whole, number)
+    largest = float(examples.weight.max())
+    return Profile(labels.form, len(examples.Y), absent, int(whole.sum()), largest, known, moments), kinds
+
+
+def _read_present(matrix: Any, labels: Any, weight: Any) -> Examples | None:
+    """The examples of a block that count; None if there are none, which is no fault of a block."""
+    given = None if weight is None else np.asarray(weight, dtype=np.float64)
+    if given is not None and not (given > 0).any():
+        return None
+    if labels.known is not None:
+        counts = labels.known if given is None else labels.known & ((given if given.ndim > 1 else given[:, None]) > 0)
+        if not counts.any():
+            return None
+    return read_examples(matrix, labels, weight)
+
+
+def _list_kinds(examples: Examples, form: LabelForm, whole: NDArray[np.int64], number: int) -> Kinds:
+    Y, label_weight = examples.Y, examples.label_weight
+    words = _pack(Y, label_weight)
+    first, group = group_equal(words)
+    order = np.argsort(first)
+    size = len(first)
+    weight, largest = np.zeros(size, dtype=np.int64), np.zeros(size)
+    np.add.at(weight, group, whole)
+    np.maximum.at(largest, group, examples.weight)
+    kept = first[order]
+    if form.classes is not None:
+        values = form.classes[Y[kept, 0] if Y.shape[1] == 1 else Y[kept].argmax(axis=1)][:, None]
+    else:
+        values = Y[kept]
+    some = None if label_weight is None else label_weight[kept]
+    times = np.bincount(group, minlength=size)[order]
+    return Kinds(values, some, weight[order], largest[order], times, kept + (number << 40))
+
+
+def _pack(Y: NDArray[Any], label_weight: Array | None) -> NDArray[np.uint64]:
+    """Labels and their weights as words, so that what is equal can be found quickly."""
+    if Y.dtype == object:  # classes
+        names = {name: i for i, name in enumerate(sorted(set(Y[:, 0].tolist())))}
+        return np.array([[names[name] for name in Y[:, 0].tolist()]], dtype=np.uint64)
+    if Y.dtype != np.uint8 or (Y > 1).any():
+        return np.unique(Y[:, 0], return_inverse=True)[1].astype(np.uint64)[None]
+    words = pack_bits(Y)
+    if label_weight is None:
+        return words
+    return np.vstack([words, np.ascontiguousarray(label_weight).view(np.uint64).T])
+
+
+def merge_kinds(blocks: Sequence[Kinds | None]) -> Kinds | None:
+    """Those of several blocks, in the order in which they are first seen; None if there are none."""
+    parts = [part for part in blocks if part is not None]
+    if not parts:
+        return None
+    Y = np.concatenate([part.Y for part in parts])
+    label_weight = None
+    if any(part.label_weight is not None for part in parts):
+        each = [np.ones(part.Y.shape) if part.label_weight is None else part.label_weight for part in parts]
+        label_weight = np.concatenate(each)
+    weight, largest, times, first = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("weight", "largest", "times", "first")
+    )
+    kept, group = group_equal(_pack(Y, label_weight))
+    size = len(kept)
+    if size > MOST_ROWS:
+        raise ValueError(
+            f"there are {size:,} different rows of labels and their weights, at most {MOST_ROWS:,} can be looked at in "
+            "one place: give weights per example, of shape (N,)"
+        )
+    total, often = np.zeros((2, size), dtype=np.int64)
+    most, earliest = np.zeros(size), np.full(size, np.iinfo(np.int64).max)
+    np.add.at(total, group, weight)
+    np.add.at(often, group, times)
+    np.maximum.at(most, group, largest)
+    np.minimum.at(earliest, group, first)
+    order = np.argsort(earliest)
+    some = None if label_weight is None else label_weight[kept[order]]
+    return Kinds(Y[kept[order]], some, total[order], most[order], often[order], earliest[order])
+
+
+def merge_forms(forms: Sequence[Any]) -> Any:
+    """The form of all labels; of classes, each block may have some."""
+    form = forms[0]
+    if isinstance(form, TargetForm) or form.classes is None:
+        for other in forms:
+            if not isinstance(form, TargetForm) and (other.classes is not None):
+                raise ValueError("y has one column, which is 0 and 1 in some blocks only: pass it with one dimension")
+            if other.names != form.names:
+                raise ValueError(f"blocks of y must have the same columns, got {form.names} and {other.names}")
+        return form
+    return read_labels(np.concatenate([np.unique(other.classes) for other in forms])).form
+
+
+# --- Features ---------------------------------------------------------------------------------------------------------
+
+
+class Sketch(NamedTuple):
+    """What is known of the features of a block."""
+
+    schema: Schema
+    facts: dict[str, Any]  # what the estimator learns of them
+    sample: Array  # some examples
+
+
+def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_names: Any) -> Sketch | None:
+    """Read the features of a block, whose first example has the number `first` of n; None if no example counts."""
+    past = getattr(model, "rules_", None)
+    if past is None:
+        matrix, schema = read_training_table(model, X, model.categorical_features, feature_names)
+    else:
+        schema = past.schema
+        matrix = read_table(model, X, schema)
+        refuse_new_categories(Table(matrix, schema))
+    rows = np.arange(matrix.shape[0]) if absent is None else list_present(absent, matrix.shape[0])
+    every = max(1, n // SAMPLE)
+    rows = rows[(first + np.arange(len(rows))) % every == 0]
+    sample = matrix.tocsr()[rows].toarray() if sp.issparse(matrix) else matrix[rows]
+    facts = {
+        name: getattr(model, name)
+        for name in ("n_features_in_", "feature_names_in_", "_names_given")
+        if hasattr(model, name)
+    }
+    return Sketch(schema, facts, sample)
+
+
+def list_present(absent: NDArray[np.uint8], n: int) -> NDArray[np.int64]:
+    """The rows of a block that count."""
+    return np.flatnonzero(np.unpackbits(absent, count=n) == 0)
+
+
+def merge_schemas(schemas: Sequence[Schema]) -> Schema:
+    """The features of all blocks: a nominal one has the categories of all."""
+    schema = schemas[0]
+    categories: dict[int, tuple[Any, ...]] = {}
+    for other in schemas:
+        if other.names != schema.names:
+            raise ValueError(f"blocks of X must have the same columns, got {schema.names} and {other.names}")
+        for f, own in other.categories.items():
+            if f in schema.ordinal and categories.get(f, own) != own:
+                raise ValueError(
+                    f"levels of feature {schema.names[f]!r} differ between blocks: {own} and {categories[f]}"
+                )
+            categories[f] = own if f in schema.ordinal else (*categories.get(f, ()), *own)
+    try:
+        for f in set(categories) - set(schema.ordinal):
+            categories[f] = tuple(sorted(set(categories[f])))
+    except TypeError:
+        raise ValueError(
+            f"feature {schema.names[f]!r} is of numbers in some blocks and of text in others: turn it all into text"
+        ) from None
+    return Schema(schema.names, dict(sorted(categories.items())), schema.ordinal)
+
+
+def find_sample_edges(samples: Sequence[Array], nominal: Sequence[int], max_bins: int) -> list[Array]:
+    """What separates the bins of some features, given samples in the order of the examples."""
+    sample = np.concatenate(samples)
+    return [
+        np.empty(0) if f in nominal else find_edges(np.ascontiguousarray(sample[:, f]), max_bins)
+        for f in range(sample.shape[1])
+    ]
+
+
+def count_categories(X: Any, absent: Any, model: Any, schema: Schema, features: Sequence[int]) -> list[NDArray[Any]]:
+    """How often each category of some features occurs in a block."""
+    matrix = read_table(model, X, schema)
+    rows = np.arange(matrix.shape[0]) if absent is None else list_present(absent, matrix.shape[0])
+    columns = [_take_column(matrix, f, schema)[rows] for f in features]
+    return [
+        np.bincount(column[~np.isnan(column)].astype(np.int64), minlength=len(schema.categories[f]))
+        for f, column in zip(features, columns, strict=True)
+    ]
+
+
+def choose_common(counts: NDArray[np.int64]) -> Array:
+    """The categories that have a bin of their own, see `columns.binned.find_common`."""
+    present = np.flatnonzero(counts)
+    return np.sort(present[np.argsort(-counts[present], kind="stable")[:OTHER]]).astype(np.float64)
+
+
+def list_crowded(schema: Schema) -> list[int]:
+    """Nominal features of more categories than a byte can tell apart."""
+    return [f for f in schema.nominal if len(schema.categories[f]) > LARGEST]
+
+
+# --- All of it --------------------------------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """What all blocks are read by."""
+
+    model: Any
+    schema: Schema
+    edges: tuple[Array, ...]
+    scale: float  # of targets
+    past: RuleEnsemble | None
+
+
+def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading) -> tuple[Block, Ends]:
+    """Bin the examples of a block that count, and read their labels."""
+    model, schema, edges, scale, past = reading
+    labels = model._read_labels(y, model._form)
+    examples = _read_present(read_table(model, X, schema), labels, weight)
+    assert examples is not None
+    matrix = examples.matrix
+    examples = model._weigh(examples._replace(matrix=None), labels.form)
+    n = len(examples.Y)
+    codes = np.empty((len(schema.names), n), dtype=np.uint8)
+    ends = Ends(*np.full((2, len(schema.names), 256), np.nan))
+    for f in range(len(schema.names)):
+        column = _take_column(matrix, f, schema)
+        number_values(column, f in schema.nominal, edges[f], codes[f])
+        own = find_ends(column[:, None], codes[f : f + 1], np.zeros(1, dtype=np.int32))
+        ends.lowest[f], ends.highest[f] = own.lowest[0], own.highest[0]
+    scores = None
+    if past is not None:
+        scores = np.zeros(examples.Y.shape)
+        add_scores(in_units(past, scale), matrix, scores)
+    Y = model._sign(examples.Y)
+    ones = (examples.weight == 1).all()
+    block = Block(
+        first, codes, Y if scale == 1 else Y / scale, None if ones else examples.weight, examples.label_weight, scores
+    )
+    return block, ends
+
+
+def _take_column(matrix: Any, f: int, schema: Schema) -> Array:
+    """A column of a matrix, dense; of a sparse one, values become category codes."""
+    if not sp.issparse(matrix):
+        return np.ascontiguousarray(matrix[:, f])
+    from pyboomer.columns.categories import encode_values
+
+    column = matrix[:, [f]].toarray().ravel()
+    return encode_values(column, np.array(schema.categories[f], dtype=np.float64)) if f in schema.nominal else column
+
+
+def merge_ends(parts: Sequence[Ends]) -> Ends:
+    """The ends of bins over several blocks."""
+    lowest = np.fmin.reduce([part.lowest for part in parts])
+    return Ends(lowest, np.fmax.reduce([part.highest for part in parts]))
+
+
+def choose_weight_unit(measured: Sequence[tuple[int, float]]) -> float:
+    """The unit that weights are added up in."""
+    largest = max(weight for _, weight in measured)
+    return choose_unit(largest, largest * sum(n for n, _ in measured))

@@ -1,0 +1,105 @@
+"""The estimators of a cluster: those of one machine, with a client, for Dask's arrays and DataFrames."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from pyboomer.arrays import Matrix
+from pyboomer.classifier import BoomerClassifier
+from pyboomer.dask.fitting import fit
+from pyboomer.dask.parts import is_collection
+from pyboomer.dask.predicting import predict_lazily
+from pyboomer.estimator import RuleEstimator
+from pyboomer.regressor import BoomerRegressor
+
+CLIENT = """client : distributed.Client, optional
+        The client of the cluster to learn on; by default the one that there is. It is not part of a pickle.
+"""
+
+
+def _add_client(local: type[RuleEstimator]) -> Callable[..., None]:
+    """The constructor of a local estimator, with one more parameter."""
+
+    def __init__(self: Any, *arguments: Any, client: Any = None, **parameters: Any) -> None:
+        local.__init__(self, *arguments, **parameters)
+        self.client = client
+
+    signature = inspect.signature(local.__init__)
+    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    # scikit-learn reads the names of parameters here
+    __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), client]
+    )
+    return __init__
+
+
+def _describe(local: type[RuleEstimator]) -> str:
+    """The docstring of a local estimator, with one more parameter."""
+    before, after = str(local.__doc__).split("\n    Attributes\n")
+    return f"{before.rstrip()}\n    {CLIENT}\n    Attributes\n{after}".replace(local.__name__, f"Dask{local.__name__}")
+
+
+class DaskEstimator(RuleEstimator):
+    """What the two have in common."""
+
+    local: ClassVar[type[RuleEstimator]]
+    client: Any
+    client_: Any
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
+        fit(self, X, y, sample_weight, eval_set, feature_names)
+        return self
+
+    def to_local(self) -> Any:
+        """The model as an estimator of one machine, with all that this can do."""
+        return self._make_local(True)
+
+    def _make_local(self, fitted: bool) -> Any:
+        names = self.local._get_param_names()
+        local = self.local(**{name: getattr(self, name) for name in names})
+        if fitted:
+            own = {name: value for name, value in self.__dict__.items() if name not in ("client", "client_")}
+            local.__dict__.update(own)
+        return local
+
+    def _read_table(self, X: Any) -> Matrix:
+        if is_collection(X):
+            raise TypeError("X must be data of this machine here; compute a part of it, such as X.blocks[0].compute()")
+        return super()._read_table(X)
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(**self.get_params(deep=False))  # a client cannot be copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("client_", None)
+        return state | {"client": None}
+
+    def _apply(self, method: str, X: Any, **options: Any) -> Any:
+        """A prediction of the local estimator: at once, or lazily if X is Dask's."""
+        local = self.to_local()
+        return predict_lazily(local, method, X, options) if is_collection(X) else getattr(local, method)(X, **options)
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """What a local estimator would predict; lazily, if X is a Dask array or DataFrame."""
+        return self._apply("predict", X, **options)
+
+
+class DaskBoomerClassifier(DaskEstimator, BoomerClassifier):
+    __doc__ = _describe(BoomerClassifier)
+    local = BoomerClassifier
+    __init__ = _add_client(BoomerClassifier)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of labels or classes; lazily, if X is a Dask array or DataFrame."""
+        return self._apply("predict_proba", X)
+
+    def decision_function(self, X: Any) -> Any:
+        """The scores of the labels; lazily, if X is a Dask array or DataFrame."""
+        return self._apply("decision_function", X)
+
+
+class DaskBoomerRegressor(DaskEstimator, BoomerRegressor):
+    __doc__ = _describe(BoomerRegressor)
+    local = BoomerRegressor
+    __init__ = _add_client(BoomerRegressor)

@@ -1,0 +1,235 @@
+"""A team is the workers that learn together: one of them leads, and asks the others by Dask's own messages.
+
+These go from worker to worker by the connections that Dask has already, with whatever `Security` says; no port is
+opened. Each fit has a name and, on each worker, a thread of its own, so that several fits at once do not wait for each
+other. The client hears of rules as they come, and keeps them: nothing but time is lost with a worker.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from distributed import Client, Worker
+from distributed.comm import Comm
+from distributed.core import send_recv
+from distributed.protocol import to_serialize
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
+from pyboomer.engine.cluster.shard import Duty, Shard
+from pyboomer.engine.cluster.steps import Order
+from pyboomer.engine.promise import Chunk
+
+OPERATION = "pyboomer"  # what messages between workers are called
+CONNECTING = 10  # seconds; who cannot be reached by then is lost
+NOTICING = 5  # seconds in which the scheduler notices, too
+
+
+@dataclass
+class Member:
+    """What a worker has of a fit."""
+
+    shard: Shard
+    thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pyboomer"))
+    team: "WorkerTeam | None" = None  # of the leader
+    learner: ClusterLearner | None = None
+
+
+MEMBERS: dict[str, Member] = {}  # by the names of fits
+
+
+async def _do(member: Member, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Let the member's thread work, so that the worker can go on exchanging messages."""
+    return await asyncio.get_running_loop().run_in_executor(member.thread, work, *arguments)
+
+
+async def _answer(fit: str, orders: Sequence[Order]) -> Any:
+    member = MEMBERS.get(fit)
+    if member is None:
+        raise RuntimeError("this worker is no longer part of the fit")
+    answer = await _do(member, member.shard.obey, orders)
+    member.thread.submit(member.shard.settle)
+    return to_serialize(answer)
+
+
+class WorkerTeam:
+    """The team as its leader sees it, see `engine.cluster.steps.Team`."""
+
+    def __init__(self, fit: str, worker: Worker, shard: Shard, others: Sequence[str]) -> None:
+        self.fit, self.worker, self.shard, self.others = fit, worker, shard, others
+        self.comms: dict[str, Comm] = {}  # kept, so that a worker is lost as soon as its connection is
+
+    def ask(self, orders: Sequence[Order]) -> list[Any]:
+        """Let every shard obey some orders."""
+        if not self.others:
+            own = self.shard.obey(orders)
+            self.shard.settle()
+            return [own]
+        asked = asyncio.run_coroutine_threadsafe(self._ask_others(orders), self.worker.loop.asyncio_loop)
+        try:
+            own = self.shard.obey(orders)
+            self.shard.settle()
+        except BaseException:
+            asked.cancel()
+            raise
+        return [own, *asked.result()]
+
+    async def _ask_others(self, orders: Sequence[Order]) -> list[Any]:
+        return list(await asyncio.gather(*(self._ask_one(address, orders) for address in self.others)))
+
+    async def _ask_one(self, address: str, orders: Sequence[Order]) -> Any:
+        try:
+            if address not in self.comms:
+                self.comms[address] = await self.worker.rpc.connect(address, timeout=CONNECTING)
+            message = {"op": OPERATION, "fit": self.fit, "orders": to_serialize(list(orders))}
+            return await send_recv(self.comms[address], **message)
+        except (TimeoutError, OSError) as error:
+            raise ConnectionError(f"worker {address} was lost ({type(error).__name__})") from None
+
+    def close(self) -> None:
+        """Give the connections back."""
+        while self.comms:
+            self.worker.rpc.reuse(*self.comms.popitem())
+
+
+# --- What the client lets workers do ----------------------------------------------------------------------------------
+
+
+async def join(
+    fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_jobs: int | None, dask_worker: Worker
+) -> None:
+    """Make a shard of blocks that the worker has: those learned from, and those held out."""
+    blocks, held_out = ([dask_worker.data[key] for key in some] for some in keys[dask_worker.address])
+    n_threads = dask_worker.state.nthreads if n_jobs is None else effective_n_jobs(n_jobs)
+    shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
+    MEMBERS[fit] = Member(shard)
+    dask_worker.handlers[OPERATION] = _answer
+
+
+async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> tuple[list[Chunk], list[Any]]:
+    """Become the leader; returns the rules that there are at the beginning."""
+    member = MEMBERS[fit]
+    member.team = team = WorkerTeam(fit, dask_worker, member.shard, others)
+    member.learner = await _do(member, ClusterLearner, team, course, member.shard.threads.n_threads)
+    return member.learner.take_rules(), member.learner.take_heirs()
+
+
+async def learn(fit: str, count: int) -> tuple[list[Chunk], list[Any]]:
+    """Learn further rules."""
+    member = MEMBERS[fit]
+    assert member.learner is not None
+    await _do(member, member.learner.learn, count)
+    return member.learner.take_rules(), member.learner.take_heirs()
+
+
+async def measure(fit: str, held_out: bool) -> float:
+    """The mean loss."""
+    member = MEMBERS[fit]
+    assert member.learner is not None
+    learner = member.learner
+    return float(await _do(member, learner.held_out_loss if held_out else learner.training_loss))
+
+
+async def leave(fit: str) -> None:
+    """Forget a fit."""
+    member = MEMBERS.pop(fit, None)
+    if member is not None:
+        member.thread.shutdown(wait=False)
+        member.shard.close()
+        if member.team is not None:
+            member.team.close()
+        if member.learner is not None:
+            member.learner.close()
+
+
+# --- The client -------------------------------------------------------------------------------------------------------
+
+
+class TeamEngine:
+    """The engine as the client sees it, see `engine.promise.Engine`: rules are here as soon as they are learned."""
+
+    def __init__(
+        self,
+        client: Client,
+        keys: Mapping[str, tuple[list[str], list[str]]],
+        course: Course,
+        n_jobs: int | None,
+    ) -> None:
+        self.client, self.fit, self.addresses = client, uuid4().hex, sorted(keys)
+        self.leader, self.n_rules, self.loss = self.addresses[0], course.n_rules, float("nan")
+        self.chunks: list[Chunk] = []
+        self.heirs: list[NDArray[Any]] = []
+        self.failed = self.lost = False
+        try:
+            self._call(join, dict(keys), course.duty, n_jobs, everyone=True)
+            self._add(*self._call(lead, self.addresses[1:], course))
+        except BaseException:
+            self.close()
+            raise
+
+    def _call(self, function: Callable[..., Any], *arguments: Any, everyone: bool = False) -> Any:
+        """Let the leader, or everyone, do something."""
+        workers = self.addresses if everyone else [self.leader]
+        try:
+            if lost := sorted({*self.addresses} - {*self._list_left()}):
+                raise ConnectionError(f"worker {lost[0]} was lost")
+            answers = self.client.run(function, self.fit, *arguments, workers=workers)
+        except OSError as error:
+            self.failed = self.lost = True
+            known = isinstance(error, ConnectionError)
+            lost_one = str(error) if known else f"worker {self.leader} was lost ({type(error).__name__})"
+            raise RuntimeError(
+                f"training on the cluster ended: {lost_one}. The {self.n_rules} rules learned so far are kept: set "
+                "warm_start=True and fit again to go on with them"
+            ) from error
+        except BaseException:
+            self.failed = True
+            raise
+        return answers[workers[0]]
+
+    def _list_left(self) -> list[str]:
+        """The workers that are still there."""
+        present = self.client.nthreads()
+        return [address for address in self.addresses if address in present]
+
+    def _add(self, chunks: list[Chunk], heirs: list[NDArray[Any]]) -> None:
+        self.chunks += chunks
+        self.heirs += heirs
+        self.n_rules += len(chunks)
+
+    def learn(self, count: int) -> None:
+        """Learn `count` more rules."""
+        self._add(*self._call(learn, count))
+
+    def take_rules(self) -> list[Chunk]:
+        """The rules learned since the last call."""
+        chunks, self.chunks = self.chunks, []
+        return chunks
+
+    def take_heirs(self) -> list[NDArray[Any]]:
+        """The conditions that make others needless, of each of these rules."""
+        heirs, self.heirs = self.heirs, []
+        return heirs
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples; the last one known, if the team is no more."""
+        if not self.failed:
+            self.loss = self._call(measure, False)
+        return self.loss
+
+    def held_out_loss(self) -> float:
+        """The mean loss of the examples held out."""
+        return float(self._call(measure, True))
+
+    def close(self) -> None:
+        """Let the workers forget."""
+        end = time.monotonic() + NOTICING * self.lost
+        while (left := self._list_left()) == self.addresses and time.monotonic() < end:
+            time.sleep(0.02)  # to ask a worker that is lost would take long
+        if left:
+            self.client.run(leave, self.fit, workers=left, on_error="ignore")

@@ -1,0 +1,414 @@
+"""A shard is the examples of one machine, binned, with their scores: it answers for them while rules are learned.
+
+Examples have numbers, among all examples of the cluster, and draws are of these; where an example is does not matter.
+Sums are whole numbers (`fixed`). What is left of a sample when it is small is handed over, to be looked at elsewhere.
+
+Statistics are kept in a ledger. Where samples are small and the loss is label-wise they are not: scores are kept as
+odds then, see `cpu.sampled`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array, Rows
+from pyboomer.columns.binned import BinnedColumns
+from pyboomer.columns.entries import keep
+from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.simd import LANES, load, make_zeros, pad, product, splat, where_above
+from pyboomer.engine.cluster.fixed import (
+    Scales,
+    Whole,
+    add_bins,
+    add_odds,
+    add_rows,
+    add_systems,
+    find_largest,
+    fix_values,
+)
+from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.sampled import CHUNK, Odds, find_odds, mark, multiply_odds
+from pyboomer.engine.cpu.threads import Threads, divide
+from pyboomer.engine.promise import Task
+from pyboomer.engine.sampling import Places, draw_here, find_places
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns
+from pyboomer.losses import Loss
+from pyboomer.losses.truth import Truth, pad_signs
+from pyboomer.losses.twins import LABEL_WISE
+
+TWO = np.uint64(2)
+
+
+class Block(NamedTuple):
+    """Examples that follow one another."""
+
+    first: int  # the number of the first one
+    codes: NDArray[np.uint8]  # (L, n)
+    Y: NDArray[Any]  # (n, K), as in `promise.Task`
+    weight: Array | None  # (n,); None if all are 1
+    label_weight: Array | None  # (n, K)
+    scores: Array | None  # (n, K): of rules that there are already
+
+
+class Duty(NamedTuple):
+    """What all shards are told."""
+
+    n: int  # examples of the cluster
+    size: int  # of a sample; 0 for no sampling
+    seed: int
+    nominal: NDArray[np.int8]
+    loss: Loss
+    single: bool  # whether heads are about one label
+    by_odds: bool  # whether scores are kept as odds
+    head: Array | None  # of the default rule, if it is known
+
+
+class Handed(NamedTuple):
+    """What is covered of a sample."""
+
+    numbers: Whole
+    weights: Array
+    terms: Array | Odds  # statistics, or odds
+    codes: NDArray[np.uint8]  # of some features
+
+
+@kernel
+def take_codes(codes: NDArray[np.uint8], features: NDArray[np.int64], rows: Rows, taken: NDArray[np.uint8]) -> None:
+    """The bin numbers of some examples and features, each feature in a row."""
+    for i in range(features.shape[0]):
+        source, target = codes[features[i]], taken[i]
+        for r in range(rows.shape[0]):
+            target[r] = source[rows[r]]
+
+
+@kernel(error_model="numpy")
+def write_losses(odds: Odds, weight: Array, losses: Array) -> None:
+    """The loss of each example, as `cpu.sampled.sum_loss` adds it up, times its weight."""
+    width, zero, one = odds.shape[1], splat(0.0), splat(1.0)
+    for n in range(odds.shape[0]):
+        value = 0.0
+        for k in range(0, width, LANES):
+            signed = load(odds, n * width + k)
+            value += np.log(product(1.0 + where_above(signed, zero, one / signed, zero - signed)))
+        losses[n] = weight[n] * value
+
+
+@kernel
+def cover_rows(
+    codes: NDArray[np.uint8],
+    body: Array,
+    begin: int,
+    marks: NDArray[np.uint8],
+    patterns: NDArray[Any],
+    found: NDArray[np.bool_],
+    rows: Rows,
+) -> np.int64:
+    """List the examples from `begin` on that a body covers, of as many as there are patterns; returns how many.
+
+    The pattern of an example tells which conditions it meets: a bit for each, that of the first one in front. Which
+    there are among those of eight bits is noted in `found`.
+    """
+    covered = np.uint64(0)
+    for start in range(0, patterns.shape[0], marks.shape[0]):
+        some = patterns[start : start + marks.shape[0]]
+        own = marks[: some.shape[0]]
+        for i in range(some.shape[0]):
+            some[i] = 0
+        for c in range(body.shape[0]):
+            for i in range(own.shape[0]):
+                own[i] = 1
+            first = begin + start
+            mark(codes[np.int64(body[c, 0])][first : first + own.shape[0]], np.int64(body[c, 1]), body[c, 2], own)
+            for i in range(some.shape[0]):
+                some[i] = some[i] * TWO + own[i]
+        whole = (np.uint64(1) << np.uint64(body.shape[0])) - np.uint64(1)
+        for i in range(some.shape[0]):
+            found[some[i] & np.uint64(255)] = True
+            rows[covered] = begin + start + i
+            covered += np.uint64(some[i] == whole)
+    return np.int64(covered)
+
+
+class Shard:
+    """See the module's docstring; methods without an underscore are what the leader asks for."""
+
+    ahead = ""  # what can be answered before scores are changed
+
+    def __init__(self, blocks: Sequence[Block], duty: Duty, n_threads: int = 1, others: "Shard | None" = None) -> None:
+        blocks = sorted(blocks, key=lambda block: block.first)
+        self.duty, self.threads, self.others = duty, Threads(n_threads), others
+        sizes = [block.codes.shape[1] for block in blocks]
+        ends = np.cumsum(sizes)
+        self.places = Places(np.array([block.first for block in blocks], dtype=np.int64), ends)
+        self.n = n = int(ends[-1])
+        codes = np.empty((len(duty.nominal), n), dtype=np.uint8)
+        for block, end, size in zip(blocks, ends, sizes, strict=True):
+            codes[:, end - size : end] = block.codes
+        self.columns = BinnedColumns(codes, duty.nominal)
+        self.weight = np.concatenate([np.ones(b.codes.shape[1]) if b.weight is None else b.weight for b in blocks])
+        self.everyone = np.arange(n, dtype=np.uint32)
+        self.covered: list[Rows] = []
+        self.body = np.empty((0, 4))
+        self.pending: tuple[NDArray[np.int64], Array] | None = None
+        self._keep_scores(blocks)
+
+    # --- Scores and statistics ----------------------------------------------------------------------------------------
+
+    def _keep_scores(self, blocks: Sequence[Block]) -> None:
+        Y = np.concatenate([block.Y for block in blocks])
+        label_weight = None
+        if any(block.label_weight is not None for block in blocks):
+            each = [np.ones(b.Y.shape) if b.label_weight is None else b.label_weight for b in blocks]
+            label_weight = np.concatenate(each)
+        duty, k = self.duty, Y.shape[1]
+        task = Task(self.columns, Y, self.weight, label_weight)
+        self.ledger = ledger = Ledger(task, duty.loss, duty.single, self.threads)
+        if blocks[0].scores is not None:
+            ledger.scores[:, :k] += np.concatenate([block.scores for block in blocks if block.scores is not None])
+        elif duty.head is not None:
+            ledger.scores[:, :k] += duty.head
+        ledger.write()
+        self.layout: Layout = ledger.layout
+        self.largest = float(find_largest(ledger.statistics, self.everyone))
+        self.rows, self.weights = self.everyone[:0], np.empty(0)
+
+    def _list_losses(self) -> Array:
+        """The loss of each example, times its weight."""
+        losses = [self.ledger.list_losses(rows) for rows in self.ledger.list_blocks()]
+        return np.concatenate([np.empty(0), *losses]) * self.weight
+
+    def _take_terms(self, rows: Rows) -> Array | Odds:
+        return self.ledger.statistics[rows]
+
+    def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:
+        """Add the statistics of all labels to sums, with Hessians written out if asked for; returns the weight."""
+        statistics = self.ledger.statistics
+        if not written_out:
+            return int(add_rows(statistics, rows, self.weight, scales, make_zeros((1, LANES))[0], sums))
+        assert isinstance(self.layout, Outer)
+        return int(add_systems(self.layout, statistics, rows, self.weight, scales, np.zeros(len(sums)), sums))
+
+    def _change_scores(self, labels: NDArray[np.int64], scores: Array) -> None:
+        for rows in self.covered:
+            self.ledger.apply(rows, labels, scores)
+            self.largest = max(self.largest, float(find_largest(self.ledger.statistics, rows)))
+
+    # --- The sample of a rule -----------------------------------------------------------------------------------------
+
+    def _number(self, rows: Rows) -> Whole:
+        """The numbers of some examples."""
+        firsts, ends = self.places
+        block = np.searchsorted(ends, rows, side="right")
+        return rows + (firsts - np.append(0, ends[:-1]))[block]
+
+    def tell_largest(self) -> float:
+        """The size of the largest statistic there has been."""
+        return self.largest
+
+    def _draw(self, rule: int) -> tuple[Rows, Array]:
+        """The examples of a sample that are here, in ascending order, and what they weigh in it (Alg. 1, line 5)."""
+        duty = self.duty
+        if duty.size == 0:
+            return self.everyone.copy(), self.weight
+        drawn = np.empty(duty.size, dtype=np.uint32)
+        drawn = np.sort(drawn[: draw_here(duty.seed, rule, duty.size, duty.n, self.places, drawn)])
+        starts = np.flatnonzero(np.append(True, drawn[1:] != drawn[:-1])[: len(drawn)])
+        rows = drawn[starts]
+        return rows, np.diff(np.append(starts, len(drawn))) * self.weight[rows]
+
+    def sample(self, rule: int, features: NDArray[np.int64]) -> tuple[Handed, float]:
+        """Draw a small sample and hand it over, with the size of the largest statistic there has been."""
+        rows, weights = self._draw(rule)
+        return self._hand_over(rows, weights, features), self.largest
+
+    def _hand_over(self, rows: Rows, weights: Array, features: NDArray[np.int64]) -> Handed:
+        return Handed(self._number(rows), weights, self._take_terms(rows), self._take_codes(rows, features))
+
+    def _take_codes(self, rows: Rows, features: NDArray[np.int64]) -> NDArray[np.uint8]:
+        codes = np.empty((len(features), len(rows)), dtype=np.uint8)
+        take_codes(self.columns.codes, features, rows, codes)
+        return codes
+
+    def look_up(self, numbers: Whole, features: NDArray[np.int64]) -> tuple[Whole, NDArray[np.uint8]]:
+        """The bin numbers of those examples that are here: where they are among the numbers, and their codes."""
+        found = np.empty(len(numbers), dtype=np.int64)
+        find_places(self.places, numbers, found)
+        here = np.flatnonzero(found >= 0)
+        return here, self._take_codes(found[here].astype(np.uint32), features)
+
+    def draw(self, rule: int) -> tuple[int, float]:
+        """Draw a large sample: how many examples of it are here, and the size of the largest statistic so far."""
+        self.rows, weights = self._draw(rule)
+        self.weights = np.zeros(self.n)
+        self.weights[self.rows] = weights
+        self.terms = self.ledger.statistics
+        return len(self.rows), self.largest
+
+    def weigh(self, unit: float) -> int:
+        """The weight of what is covered."""
+        return int(fix_values(self.weights[self.rows], unit).sum())
+
+    def take(self, columns: NDArray[np.int64]) -> None:
+        """Statistics are about some columns from now on; -1 stands for padding."""
+        self.terms = np.where(columns >= 0, self.ledger.statistics[:, columns], 0.0)
+
+    def sum_bins(self, features: NDArray[np.int64], scales: Scales) -> tuple[Whole, Whole]:
+        """Sums of statistics over the bins of some features, of what is covered, and of weights."""
+        width = self.terms.shape[1]
+
+        def work(part: slice) -> None:
+            own = features[part]
+            add_bins(self.columns.codes, own, self.terms, self.rows, self.weights, scales, sums[part], weight[part])
+
+        sums = np.zeros((len(features), 256, width), dtype=np.int64)
+        weight = np.zeros((len(features), 256), dtype=np.int64)
+        self.threads.share(work, divide(len(features), self.threads.n_threads))
+        return sums, weight
+
+    def narrow(self, feature: int, operator: int, value: float) -> int:
+        """Narrow the coverage by a condition; returns how many examples are left (Alg. 3, line 10)."""
+        dropped = np.empty(len(self.rows), dtype=np.uint32)
+        self.rows = self.rows[: keep(self.columns, feature, operator, value, self.rows, dropped)]
+        return len(self.rows)
+
+    def sum_sample(self, scales: Scales) -> Whole:
+        """Sums of statistics, of what is covered."""
+        sums = np.zeros(self.terms.shape[1], dtype=np.int64)
+        terms, width = self.terms, len(sums)
+        if width < LANES:  # a pair
+            terms = np.pad(terms, ((0, 0), (0, LANES - width)))
+            sums = np.zeros(LANES, dtype=np.int64)
+        add_rows(terms, self.rows, self.weights, scales, make_zeros((1, LANES))[0], sums)
+        return sums[:width]
+
+    def hand_over(self, features: NDArray[np.int64]) -> Handed:
+        """Hand over what is covered of a large sample."""
+        return self._hand_over(self.rows, self.weights[self.rows], features)
+
+    # --- All examples -------------------------------------------------------------------------------------------------
+
+    def finish(self, body: Array, scales: Scales, written_out: bool) -> tuple[NDArray[np.uint64], Whole, int]:
+        """Cover what a body covers: which patterns of conditions met there are, sums of statistics, the weight."""
+        patterns = self._cover(body)
+        layout = Dense(self.layout.n_labels) if written_out else self.layout
+        sums = np.zeros((len(self.covered), count_columns(layout)), dtype=np.int64)
+        weight = [0] * len(self.covered)
+
+        def work(part: int) -> None:
+            weight[part] = self._add(self.covered[part], scales, sums[part], written_out)
+
+        self.threads.share(work, list(range(len(self.covered))))
+        return patterns, sums.sum(axis=0), sum(weight)
+
+    def _cover(self, body: Array) -> NDArray[np.uint64]:
+        self.body = body
+        parts = divide(-(-self.n // CHUNK), self.threads.n_threads)
+        self.covered, seen = [self.everyone[:0]] * len(parts), [np.empty(0, dtype=np.uint64)] * len(parts)
+
+        def work(part: int) -> None:
+            begin, end = parts[part].start * CHUNK, min(parts[part].stop * CHUNK, self.n)
+            rows = np.empty(end - begin, dtype=np.uint32)
+            patterns = np.empty(end - begin, dtype=np.uint8 if len(body) <= 8 else np.uint64)
+            found, marks = np.zeros(256, dtype=np.bool_), np.empty(CHUNK, dtype=np.uint8)
+            count = cover_rows(self.columns.codes, body, begin, marks, patterns, found, rows)
+            self.covered[part] = rows[:count]
+            seen[part] = np.flatnonzero(found).astype(np.uint64) if len(body) <= 8 else np.unique(patterns)
+
+        self.threads.share(work, list(range(len(parts))))
+        return np.unique(np.concatenate([np.empty(0, dtype=np.uint64), *seen]))
+
+    def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
+        """Add scores to what is covered (Alg. 1, line 4), as soon as there is time, see `settle`."""
+        self.pending = labels, scores
+
+    def settle(self) -> None:
+        """Do what nobody had to wait for: change the scores of all that is covered, and of what is held out."""
+        if self.pending is not None:
+            labels, scores = self.pending
+            self.pending = None
+            self._change_scores(labels, scores)
+            if self.others is not None:
+                self.others._cover(self.body)
+                self.others._change_scores(labels, scores)
+
+    def find_losses(self, held_out: bool) -> float:
+        """Compute the losses of all examples, or of those held out; returns the largest."""
+        shard = self.others if held_out else self
+        self.losses = np.empty(0) if shard is None else shard._list_losses()
+        return float(np.abs(self.losses).max(initial=0.0))
+
+    def sum_losses(self, unit: float) -> int:
+        """The sum of the losses computed last."""
+        losses, self.losses = self.losses, np.empty(0)
+        return int(fix_values(losses, unit).sum())
+
+    def obey(self, orders: Sequence[tuple[str, tuple[Any, ...]]]) -> Any:
+        """Do as told; returns the answer to the last order."""
+        answer = None
+        for name, arguments in orders:
+            if name != self.ahead:
+                self.settle()
+            answer = getattr(self, name)(*arguments)
+        return answer
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self.threads.close()
+
+
+class OddsShard(Shard):
+    """A shard that keeps scores as odds, and no statistics.
+
+    Those of a sample are handed over as they will be when the scores of all examples have been changed, which is done
+    while the leader looks at the sample.
+    """
+
+    ahead = "sample"
+
+    def _keep_scores(self, blocks: Sequence[Block]) -> None:
+        k = blocks[0].Y.shape[1]
+        self.layout = Diagonal(k)
+        self.largest = 1.0
+        self.odds = np.empty((self.n, pad(k)), dtype=np.float32)
+        for block, end in zip(blocks, self.places.ends, strict=True):
+            known = None if block.label_weight is None else block.label_weight > 0
+            truth = Truth(LABEL_WISE, True, pad_signs(block.Y, known), np.empty((0, pad(k))))
+            scores = np.zeros((len(block.Y), pad(k)))
+            if block.scores is not None:
+                scores[:, :k] = block.scores
+            elif self.duty.head is not None:
+                scores[:, :k] = self.duty.head
+            self.odds[end - len(block.Y) : end] = find_odds(truth, scores)
+
+    def _list_losses(self) -> Array:
+        losses = np.empty(self.n)
+        write_losses(self.odds, self.weight, losses)
+        return losses
+
+    def _take_terms(self, rows: Rows) -> Array | Odds:
+        odds = self.odds[rows]
+        if self.pending is not None:
+            covered = np.arange(len(rows), dtype=np.uint32)
+            for feature, operator, value, _ in self.body:
+                codes = BinnedColumns(self._take_codes(rows, np.array([int(feature)])), self.duty.nominal)
+                covered = covered[: keep(codes, 0, int(operator), value, covered, np.empty_like(covered))]
+            multiply_odds(odds, covered, self._find_factors(*self.pending))
+        return odds
+
+    def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:  # noqa: ARG002
+        return int(add_odds(self.odds, rows, self.weight, scales, make_zeros((1, LANES))[0], sums))
+
+    def _change_scores(self, labels: NDArray[np.int64], scores: Array) -> None:
+        factors = self._find_factors(labels, scores)
+
+        def work(rows: Rows) -> None:
+            multiply_odds(self.odds, rows, factors)
+
+        self.threads.share(work, self.covered)
+
+    def _find_factors(self, labels: NDArray[np.int64], scores: Array) -> Array:
+        factors = np.ones(self.odds.shape[1])
+        factors[labels] = np.exp(scores)
+        return factors

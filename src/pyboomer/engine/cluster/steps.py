@@ -1,0 +1,292 @@
+"""Cluster steps are those of learning by bins where shards have the examples, see `promise.Steps`: those of the leader.
+
+A sample that is small, or has become so, is handed over to the leader, who goes on as if it was all there is
+(`cpu.steps.SampleSteps`): that is how most rules are learned from beginning to end. Of a large one, the leader combines
+sums. Whether it is small depends on the number of examples alone, never on the number of shards.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyboomer.arrays import Array, Rows
+from pyboomer.columns.binned import BinnedColumns
+from pyboomer.columns.needless import find_heirs
+from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.simd import make_zeros, pad
+from pyboomer.engine.cluster.fixed import Scales, choose_unit
+from pyboomer.engine.cluster.shard import Duty, Handed
+from pyboomer.engine.cpu.sampled import write_statistics
+from pyboomer.engine.cpu.steps import SampleSteps
+from pyboomer.engine.cpu.threads import Threads, divide
+from pyboomer.engine.heads import Penalty, solve_diagonal, solve_label, solve_system, unpack
+from pyboomer.engine.plan import Heads, Plan
+from pyboomer.engine.rating import Rating
+from pyboomer.engine.sampling import fill_with_draw
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, count_columns, resize, sum_weights, take_labels
+from pyboomer.engine.sweeping import BinSums, make_bin_sums
+from pyboomer.rules.operators import ABOVE
+
+SMALL = 2**15  # examples of a sample that is handed over
+AHEAD = 4  # conditions whose features are handed over at once
+MOST_OFTEN = 64  # times the expected number: no example is ever drawn as often
+
+Order = tuple[str, tuple[Any, ...]]
+
+
+class Team(Protocol):
+    """All shards."""
+
+    def ask(self, orders: Sequence[Order]) -> list[Any]:
+        """Let every shard obey some orders, see `Shard.obey`; returns the answers, in whatever order."""
+
+
+class ClusterSteps(SampleSteps):
+    """The steps of the leader."""
+
+    def __init__(
+        self, team: Team, duty: Duty, layout: Layout, plan: Plan, heads: Heads, threads: Threads, largest_weight: float
+    ) -> None:
+        room = len(plan.sampling.rows)
+        codes = np.empty((len(duty.nominal), room), dtype=np.uint8)
+        super().__init__(BinnedColumns(codes, duty.nominal), layout, plan, heads, threads)
+        self.team, self.duty, self.largest_weight = team, duty, largest_weight
+        self.all_labels = layout
+        self.room = make_zeros((room, count_columns(layout)))  # for the statistics of a sample
+        self.numbers = np.empty(room, dtype=np.int64)
+        self.has = np.zeros(len(duty.nominal), dtype=bool)  # features whose codes have been handed over
+        self.waiting: list[Order] = []
+        self.largest = 1.0  # statistic there has been
+        self.is_small = min(duty.size or duty.n, duty.n) <= SMALL
+        self.labels: NDArray[np.int64] | None = None  # that sums and heads are about; None for all
+        self.heirs: list[NDArray[np.int64]] = []  # of the conditions of each rule
+
+    def ask(self, name: str, *arguments: Any) -> list[Any]:
+        """What all shards answer; orders that nobody had to wait for are sent along."""
+        orders, self.waiting = [*self.waiting, (name, arguments)], []
+        return self.team.ask(orders)
+
+    def _choose_units(self, often: int, count: int, factor: float = 1.0) -> tuple[float, float]:
+        """The units of statistics and of weights, if an example counts `often` times at most, and all `count` times."""
+        heaviest, total, largest = often * self.largest_weight, count * self.largest_weight, factor * self.largest
+        return choose_unit(heaviest * largest, total * largest), choose_unit(heaviest, total)
+
+    # --- The sample of a rule -----------------------------------------------------------------------------------------
+
+    def begin(self, rule: int) -> None:
+        """Draw the sample of a rule."""
+        duty, size = self.duty, self.duty.size
+        self.rule, self.layout, self.label, self.labels = rule, self.all_labels, -1, None
+        self.gathered = self.is_small
+        if self.is_small:
+            answers = self.ask("sample", rule, self._list_features(0, AHEAD))
+            self.largest = max(largest for _, largest in answers)
+            self._gather([handed for handed, _ in answers], self._list_features(0, AHEAD))
+            return
+        answers = self.ask("draw", rule)
+        self.n_covered, self.largest = sum(n for n, _ in answers), max(largest for _, largest in answers)
+        often = MOST_OFTEN * (1 + size // duty.n) if size > 0 else 1
+        self.units = self._choose_units(often, size or duty.n)
+        self.scales = Scales(*(1 / unit for unit in self.units))
+        self._weigh()
+
+    def _list_features(self, size: int, count: int) -> NDArray[np.int64]:
+        """The features drawn for conditions `size` to `size + count` - 1."""
+        search = self.plan.search
+        drawn = np.zeros(len(self.has), dtype=bool)
+        for step in range(size, min(size + count, self.plan.longest)):
+            fill_with_draw(search.seed, self.rule, step + 1, search.features)
+            drawn[search.features.drawn] = True
+        return np.flatnonzero(drawn)
+
+    def _weigh(self) -> None:
+        self.weight = sum(self.ask("weigh", self.units[1])) * self.units[1]
+
+    def _gather(self, handed: Sequence[Handed], features: NDArray[np.int64]) -> None:
+        """Take over what is covered, in the order of the examples."""
+        numbers = np.concatenate([part.numbers for part in handed])
+        order = np.argsort(numbers, kind="stable")
+        n = len(numbers)
+        places = np.empty(n, dtype=np.uint32)
+        places[order] = np.arange(n, dtype=np.uint32)
+        self.numbers[:n] = numbers[order]
+        self.weights[:n] = np.concatenate([part.weights for part in handed])[order]
+        self.rows[:n] = np.arange(n)
+        terms = np.concatenate([part.terms for part in handed])
+        if self.duty.by_odds:
+            rows = order.astype(np.uint32)
+
+            def work(part: slice) -> None:
+                write_statistics(terms, rows[part], self.room[part])
+
+            self.threads.share(work, divide(n, self.threads.n_threads))
+        else:
+            self.room[:n] = terms[order]
+        begin = 0
+        for part in handed:
+            end = begin + len(part.numbers)
+            put_codes(part.codes, features, places[begin:end], self.columns.codes)
+            begin = end
+        self.has[:] = False
+        self.has[features] = True
+        self.n_covered, self.weight = n, sum_weights(self.rows[:n], self.weights)
+        self.statistics = self.terms = self.room
+        self.gathered = True
+
+    def _gather_rest(self) -> None:
+        """Take over a large sample that has become a small one; sums stay about what they have been about."""
+        features = self._list_features(0, self.plan.longest if self.plan.longest <= AHEAD else AHEAD)
+        labels, label, self.layout, self.label = self.labels, self.label, self.all_labels, -1
+        self._gather(self.ask("hand_over", features), features)
+        if labels is not None:
+            super().focus(labels)
+        if label >= 0:
+            super().pair(label)
+
+    def _look_up(self, features: NDArray[np.int64]) -> None:
+        """See to it that the bin numbers of some features are there for all that is covered."""
+        features = features[~self.has[features]]
+        if len(features):
+            rows = self.rows[: self.n_covered]
+            for places, codes in self.ask("look_up", self.numbers[rows], features):
+                self.columns.codes[features[:, None], rows[places]] = codes
+            self.has[features] = True
+
+    def focus(self, labels: NDArray[np.int64]) -> None:
+        """From now on, sums and heads are about these labels."""
+        self.labels = labels if self.labels is None else self.labels[labels]
+        if self.gathered:
+            super().focus(labels)
+            return
+        self.layout = resize(self.layout, len(labels))
+        row = 1.0 + np.arange(count_columns(self.all_labels))[None]
+        taken = np.empty((1, count_columns(self.layout)))
+        take_labels(self.all_labels, row, self.labels, taken)
+        self.ask("take", taken[0].astype(np.int64) - 1)
+
+    def pair(self, label: int) -> None:
+        """From now on, they are about one label."""
+        if self.gathered:
+            super().pair(label)
+            return
+        self.label = label
+        first = self._find_label()
+        self.ask("take", np.array([first, first + pad(self.all_labels.n_labels)]))
+
+    def _find_label(self) -> int:
+        """The one label, among all."""
+        return self.label if self.labels is None else int(self.labels[self.label])
+
+    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
+        """Sums over the bins of some features, and which of these are nominal."""
+        if self.gathered:
+            self._look_up(features)
+            return super().sum_bins(features)
+        answers = self.ask("sum_bins", features, self.scales)
+        sums, weight = (sum(parts[1:], parts[0]) for parts in zip(*answers, strict=True))
+        bins = make_bin_sums(len(features), sums.shape[2])
+        bins.sums[:], bins.weight[:] = sums * self.units[0], weight * self.units[1]
+        return bins, self.columns.nominal[features]
+
+    def narrow(self, feature: int, operator: int, value: float) -> None:
+        """Narrow the coverage by a condition."""
+        if self.gathered:
+            super().narrow(feature, operator, value)
+            return
+        self.n_covered = sum(self.ask("narrow", feature, operator, value))
+        if self.n_covered <= SMALL:
+            self._gather_rest()
+        else:
+            self._weigh()
+
+    def sum_sample(self, sums: Array) -> float:
+        """Sums of what is covered, and its weight."""
+        if self.gathered:
+            return super().sum_sample(sums)
+        sums[:] = sum(self.ask("sum_sample", self.scales)) * self.units[0]
+        return self.weight
+
+    def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
+        """Refine a rule to the end, example by example."""
+        longest = len(body) - size
+        everything = np.arange(len(self.has)) if longest > AHEAD else self._list_features(size, longest)
+        self._look_up(everything)
+        return super().refine(rating, rule, body, size, best)
+
+    # --- All examples -------------------------------------------------------------------------------------------------
+
+    def cover(self, body: Array) -> None:
+        """Cover all examples that meet the conditions of a body: they are found along with their sums."""
+        self.body = body.copy()
+
+    def _sum_all(self, layout: Layout) -> tuple[NDArray[np.uint64], Array, float]:
+        """The patterns of conditions met, sums of all labels over what is covered, and its weight."""
+        written_out = layout is not self.all_labels
+        units = self._choose_units(1, self.duty.n, max(1.0, 2 * self.largest) if written_out else 1.0)  # of a - b^2
+        answers = self.ask("finish", self.body, Scales(*(1 / unit for unit in units)), written_out)
+        patterns = np.unique(np.concatenate([patterns for patterns, _, _ in answers]))
+        sums = np.sum([sums for _, sums, _ in answers], axis=0).astype(np.float64) * units[0]
+        return patterns, sums, float(sum(weight for _, _, weight in answers) * units[1])
+
+    def _pick(self, layout: Layout, sums: Array) -> Array:
+        """Sums of the labels that a head is about."""
+        if self.labels is None:
+            return sums
+        taken = make_zeros((1, count_columns(resize(layout, len(self.labels)))))
+        take_labels(layout, sums[None], self.labels, taken)
+        return np.asarray(taken[0])
+
+    def sum_covered(self, sums: Array) -> float:
+        """Sums of all examples covered, and their weight."""
+        _, found, weight = self._sum_all(self.all_labels)
+        sums[:] = self._pick(self.all_labels, found)
+        return weight
+
+    def fit_head(self, penalty: Penalty) -> tuple[Array, float, float]:
+        """The head of all examples covered, its gain and its coverage."""
+        k = self.all_labels.n_labels
+        layout = self.all_labels if isinstance(self.all_labels, Diagonal) else Dense(k)
+        patterns, found, coverage = self._sum_all(layout)
+        self.heirs.append(_find_heirs(patterns, len(self.body)))
+        if self.label >= 0:
+            label = self._find_label()
+            gain, score = solve_label(found[label], found[pad(k) + label], penalty)
+            return np.array([score]), gain, coverage
+        sums, m = self._pick(layout, found), self.layout.n_labels
+        head = np.empty(m)
+        if isinstance(layout, Diagonal):
+            return head, solve_diagonal(Diagonal(m), sums, penalty, head), coverage
+        A, L = make_zeros((m, pad(m))), make_zeros((m, pad(m)))
+        unpack(m, sums, 0.0, A, head)
+        return head, solve_system(sums, penalty, A, L, head), coverage
+
+    def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
+        """Add scores to what is covered; nobody has to wait for it."""
+        self.waiting.append(("apply", (labels, scores)))
+
+    def sum_losses(self, held_out: bool, count: int) -> float:
+        """The sum of the loss over all training examples, or over others, of which there are so many."""
+        largest = max(self.ask("find_losses", held_out))
+        unit = choose_unit(largest, count * largest)
+        return float(sum(self.ask("sum_losses", unit)) * unit)
+
+
+@kernel
+def put_codes(codes: NDArray[np.uint8], features: NDArray[np.int64], places: Rows, columns: NDArray[np.uint8]) -> None:
+    """Put the bin numbers of some features and examples where they belong."""
+    for i in range(features.shape[0]):
+        source, target = codes[i], columns[features[i]]
+        for r in range(places.shape[0]):
+            target[places[r]] = source[r]
+
+
+def _find_heirs(patterns: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
+    """Which conditions of a body are needless, see `columns.needless`: each pattern stands for all of its examples."""
+    bits = np.arange(size, dtype=np.uint64)[::-1, None]
+    codes = ((patterns >> bits) & np.uint64(1)).astype(np.uint8)
+    conditions = np.zeros((size, 3))
+    conditions[:, 0], conditions[:, 1] = np.arange(size), ABOVE
+    columns = BinnedColumns(codes, np.zeros(size, dtype=np.int8))
+    return find_heirs(columns, len(patterns), conditions, np.array([0, size]))

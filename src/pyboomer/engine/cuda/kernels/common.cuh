@@ -1,0 +1,227 @@
+// What all kernels share: the fit they work for, the state of the rule they learn, and a few tools.
+//
+// Sums are sums of whole numbers. A term x becomes round(x 2^s), and additions of whole numbers are exact in any order:
+// threads, blocks and lists may come in any order, and the rules are the same, bit for bit, in every run.
+
+typedef unsigned char u8;
+typedef signed char i8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#ifndef EMULATED
+#define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+#endif
+#define KERNEL extern "C" __global__ void
+#define FULL 0xffffffffu
+
+#define TIE 1e-10    // see rules/precision.py
+#define NOISE 1e-15
+#define FLOOR 1e-6
+#define MISSING 255  // see columns/binned.py
+#define OTHER 254
+#define SHARED_BIN 2
+#define THREADS 256  // of a block, unless told
+#define WARPS 8
+#define BIN_THREADS 512  // of a block that sums over bins
+#define EACH 4       // examples that a thread looks at before it asks for places in a list
+#define LARGEST_SYSTEM 48  // labels up to which Eq. 16 is solved by elimination
+#define PATTERN_WORDS 16  // 2^10 sets of conditions
+#define CG_TOLERANCE 1e-10  // of the residual of conjugate gradients, relative to the right-hand side
+
+// Operators; a negation is the operator before it, plus one.
+enum { AT_MOST, ABOVE, EQUAL, UNEQUAL };
+enum { LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN, JOINT };  // see losses/twins.py
+enum { MULTI, SINGLE, PARTIAL };
+
+// What stays the same while rules are learned. Every field has eight bytes; the host reads their order here.
+struct Fit {
+  struct State* state;
+  const u8* codes;           // (L, N) bin numbers
+  const i8* nominal;         // (L,) 0, 1, or 2 if rarer categories share a bin
+  const int* usual;          // (L,) the bin that most examples are in, which is never summed; -1: there is none
+  const double* weight;      // (N,)
+  const i8* signs;           // (N, K) labels, 0 for unknown ones; of targets, 1 for the known ones
+  const float* label_weight; // (N, K), or null if all that is known has weight 1
+  double* scores;            // (N, K)
+  float* gradient;           // (N, stride)
+  float* curvature;          // (N, stride): h of a diagonal Hessian, or a of diag(a) - g g^T
+  const float* g_scale;      // (K,) powers of 2 that terms of sums over bins are multiplied with
+  const float* h_scale;      // (K,)
+  u32* counts;               // (N,) how often each example was drawn; zeros before and after a sample is taken
+  u32* rows;                 // (2, N) the sampled examples that the rule covers, before and after a condition
+  float* factors;            // (2, N) what each counts
+  u8* step_codes;            // (F, N) their bins, of the features drawn for the step
+  const int* draws;          // (steps, rules, F) features drawn
+  const int* label_draws;    // (rules, n_drawn_labels) labels drawn, or null
+  i64* bins;                 // (F, B, pitch) sums over bins; zeros before and after a step
+  i64* totals;               // (pitch,) sums over all that is covered; zeros before and after a step
+  double* parts;             // (tiles, F, B, 2) ratings of each condition and its negation, from 32 labels each
+  double* rates;             // (F, B, 2) the sums of these
+  u64* occupied;             // (F, 4) which bins are not empty ...
+  u64* candidates;           // (F, 4) ... and there are conditions on
+  i64* bin_weight;           // (F, B) the weight of what meets the condition of each bin
+  i64* present_weight;       // (F,) the weight of what has a value
+  double* gains;             // (K,) of each label on its own
+  int* labels;               // (K,) those that the rule is about
+  u32* covered;              // (N,) all examples that the finished rule covers
+  i64* sums;                 // (2K + 1) their sums; zeros before and after
+  double* vectors;           // (6, K) of conjugate gradients
+  double* dots;              // (N,)
+  i64* products;             // (K,), or (K, K) of a system; zeros before and after
+  int* out_size;             // (rules,) of what has been learned: conditions ...
+  double* out_body;          // (rules, longest, 4) feature, operator, value, gain with it
+  int* out_labels;           // (rules, K)
+  int* out_count;            // (rules,)
+  double* out_scores;        // (rules, K)
+  double* out_facts;         // (rules, 2) gain and coverage
+  const double* factor;      // (V,) of the joint loss: see losses/truth.py
+  const i64* vector_offsets; // (V + 1,)
+  const int* vector_places;
+  const i64* label_offsets;  // (K + 1,)
+  const int* label_places;
+  const u8* settled;         // (N,)
+  double* scratch;           // (blocks, 2 V + K)
+  double* losses;            // (blocks,)
+  u64* proven;               // (rules,) of needless conditions, see there; zeros before
+  u64* unproven;             // (rules,)
+  u64* patterns;             // (rules, PATTERN_WORDS) zeros before
+  int* heirs;                // (rules, 64) zeros before
+  i64 N;
+  i64 K;
+  i64 stride;                // numbers between two rows of statistics: a multiple of 8, the size of a sector
+  i64 F;                     // features drawn
+  i64 B;                     // bins, that of missing values included if there are any
+  i64 pitch;                 // columns of the sums over bins
+  i64 V;                     // known label vectors
+  i64 n_draws;               // examples drawn with replacement; 0: no sampling, -1: the counts are there
+  i64 n_labels;              // labels drawn
+  i64 n_ahead;               // rules that there are draws for
+  i64 longest;               // conditions
+  i64 group;                 // features whose bins are summed by one block ...
+  i64 copies;                // ... and how many sums there are for each bin there
+  i64 first;                 // the number of the first rule of the chunk
+  i64 loss;
+  i64 outer;                 // whether the Hessian is diag(a) - g g^T, else diagonal
+  i64 span;                  // columns that a warp sums, 8 or 32
+  i64 head;
+  i64 head_size;             // of partial heads: the most labels ...
+  double head_share;         // ... and the least share of the largest gain
+  u64 seed;
+  double learning_rate;
+  double l1;
+  double l2;
+  double min_coverage;
+  double w_scale;            // of weights
+  double head_scale;         // what sums over all examples are multiplied with besides
+  double product_scale;      // of products of conjugate gradients
+  double limit;              // of scores, by the joint loss
+};
+
+// The rule that is being learned. Only the last block of a kernel changes what others read.
+struct State {
+  int rule;        // its number; that of the default rule is 0
+  int size;        // conditions so far
+  int n;           // sampled examples that it covers ...
+  int n_next;      // ... and those found so far that it will
+  int done;        // no further condition is looked for
+  int ending;      // so it will be
+  int m;           // labels that it is about
+  int choosing;    // whether these are yet to be chosen
+  int side;        // which of two lists of examples is in use
+  int summed;      // columns of sums over bins
+  int feature;     // the condition found last
+  int op;
+  int cut;         // its bin
+  int n_covered;
+  int arrived;     // blocks of a kernel
+  int solved;      // whether the head is found
+  double best;     // gain
+  double coverage;
+  double gain;
+  double rz;       // of conjugate gradients
+  double limit;
+  double scale;
+  double top;      // the largest power of 2 in the direction
+};
+
+__device__ __forceinline__ void add64(i64* place, i64 x) { atomicAdd((u64*)place, (u64)x); }
+
+__device__ __forceinline__ double shrink(double g, double l1) { return g > l1 ? g - l1 : g < -l1 ? g + l1 : 0.0; }
+
+// Eq. 17, twice the gain of a label: g^2 / (h + l2)
+__device__ __forceinline__ double rate_label(double g, double h, double l2) {
+  return h + l2 > FLOOR ? g * g / (h + l2) : 0.0;
+}
+
+__device__ __forceinline__ bool meets(int code, int op, int cut) {
+  if (code == MISSING) return false;
+  bool met = op <= ABOVE ? code <= cut : code == cut;
+  return met != (bool)(op & 1);
+}
+
+// Whether this is the last block of those that take part, of which all others have finished; all threads ask.
+__device__ bool is_last_block(State* s, int n_blocks) {
+  __shared__ int last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(&s->arrived, 1) == n_blocks - 1;
+    if (last) s->arrived = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return last;
+}
+
+// Places in a list for what each thread keeps, `count` things; all threads of a block ask. The order is free.
+__device__ int append(int count, int* length) {
+  __shared__ int counts[32], base;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, upto = count;
+  for (int o = 1; o < 32; o <<= 1) {
+    int before = __shfl_up_sync(FULL, upto, o);
+    if (lane >= o) upto += before;
+  }
+  if (lane == 31) counts[warp] = upto;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int all = 0;
+    for (int w = 0; w < (int)(blockDim.x >> 5); w++) { int c = counts[w]; counts[w] = all; all += c; }
+    base = all ? atomicAdd(length, all) : 0;
+  }
+  __syncthreads();
+  int place = base + counts[warp] + upto - count;
+  __syncthreads();
+  return place;
+}
+
+__device__ __forceinline__ double warp_sum(double x) {
+  for (int o = 16; o; o >>= 1) x += __shfl_xor_sync(FULL, x, o);
+  return x;
+}
+__device__ __forceinline__ double warp_max(double x) {
+  for (int o = 16; o; o >>= 1) x = fmax(x, __shfl_xor_sync(FULL, x, o));
+  return x;
+}
+
+// Sum or largest of a number of each thread of a block, in a fixed order.
+__device__ double block_sum(double x) {
+  __shared__ double sums[32];
+  x = warp_sum(x);
+  if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = x;
+  __syncthreads();
+  x = 0;
+  for (int w = 0; w < (int)(blockDim.x >> 5); w++) x += sums[w];
+  __syncthreads();
+  return x;
+}
+__device__ double block_max(double x) {
+  __shared__ double most[32];
+  x = warp_max(x);
+  if ((threadIdx.x & 31) == 0) most[threadIdx.x >> 5] = x;
+  __syncthreads();
+  x = most[0];
+  for (int w = 1; w < (int)(blockDim.x >> 5); w++) x = fmax(x, most[w]);
+  __syncthreads();
+  return x;
+}

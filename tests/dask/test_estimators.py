@@ -1,0 +1,250 @@
+"""On a cluster of real processes, rules are those of one machine, whoever has which examples."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("distributed")
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+from click.testing import CliRunner
+from distributed import Client, LocalCluster
+
+from pyboomer import BoomerClassifier, BoomerRegressor, load_model
+from pyboomer.cli import boomer
+from pyboomer.dask import DaskBoomerClassifier, DaskBoomerRegressor
+from pyboomer.dask import fitting as fitting_module
+from pyboomer.dask.team import TeamEngine
+
+N = 1200
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 6))
+Y = (X[:, :3] + 0.5 * RNG.normal(size=(N, 3)) > 0.3).astype(np.uint8)
+OPTIONS: dict[str, Any] = {"loss": "label-wise-logistic", "n_rules": 12, "max_bins": 255, "random_state": 1}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def teams(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the teams that have learned."""
+    sizes: list[int] = []
+
+    class Counted(TeamEngine):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            sizes.append(len(self.addresses))
+
+    monkeypatch.setattr(fitting_module, "TeamEngine", Counted)
+    return sizes
+
+
+def divide(*sizes: int) -> tuple[da.Array, da.Array]:
+    return da.from_array(X, chunks=(sizes, 4)), da.from_array(Y, chunks=(sizes, 3))
+
+
+def assert_same(model: Any, local: Any, data: Any) -> None:
+    assert str(model.rules_) == str(local.rules_)
+    predict = "decision_function" if hasattr(local, "decision_function") else "predict"
+    np.testing.assert_allclose(getattr(model, predict)(data), getattr(local, predict)(data), rtol=1e-9, atol=1e-11)
+    assert model.training_facts_["loss"] == pytest.approx(local.training_facts_["loss"], rel=1e-9)
+
+
+def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client: Client, teams: list[int]) -> None:
+    workers = sorted(client.nthreads())
+    options = OPTIONS | {"max_samples": 150}
+    divisions = ((N,), (300, 0, 500, 400), (100,) * 12)
+    bits = []
+    for count, sizes in enumerate(divisions, start=1):
+        with dask.annotate(workers=workers[:count], allow_other_workers=False):
+            model = DaskBoomerClassifier(**options).fit(*divide(*sizes))
+        bits.append((model.rules_.to_dict(), model.training_facts_["loss"]))
+    assert teams[0] == 1
+    assert max(teams) > 1
+    assert bits[0] == bits[1] == bits[2]
+    local = BoomerClassifier(**options).fit(X, Y)
+    assert_same(model, local, X)
+    np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
+
+
+def test_a_frame_with_categories_missing_values_unknown_labels_and_weights(client: Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=pd.Index(np.arange(N) * 3, name="id"))
+    frame.loc[RNG.random(N) < 0.1, "b"] = np.nan
+    frame["kind"] = pd.Categorical(RNG.choice(["u", "v", "w"], N))
+    frame["word"] = np.where(np.arange(N) < 800, "early", "late")  # no block but one has both
+    labels = pd.DataFrame(Y.astype(float), columns=["p", "q", "r"], index=frame.index)
+    labels.loc[RNG.random(N) < 0.2, "q"] = np.nan
+    labels.iloc[600:650] = np.nan
+    weight = pd.Series(RNG.random(N) + 0.5, index=frame.index)
+    weight.iloc[:30] = 0.0
+    options = OPTIONS | {"loss": "example-wise-logistic", "class_weight": {1: 2.0}}
+    local = BoomerClassifier(**options).fit(frame, labels, weight)
+    parts = [dd.from_pandas(data, npartitions=4) for data in (frame, labels, weight)]
+    model = DaskBoomerClassifier(**options, client=client).fit(*parts)
+    assert_same(model, local, frame)
+    np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
+    np.testing.assert_allclose(model.label_vector_counts_, local.label_vector_counts_)
+    assert model.client_ is client
+
+    lazy = model.predict(parts[0])
+    assert list(lazy.columns) == ["p", "q", "r"]
+    expected = pd.DataFrame(local.predict(frame), index=frame.index, columns=["p", "q", "r"])
+    pd.testing.assert_frame_equal(lazy.compute(), expected)
+    probabilities = model.predict_proba(parts[0]).compute()
+    np.testing.assert_allclose(probabilities, local.predict_proba(frame), rtol=1e-9)
+    assert probabilities.index.equals(frame.index)
+
+    again = pickle.loads(pickle.dumps(model))
+    assert again.client is None
+    assert not hasattr(again, "client_")
+    assert again.rules_ == model.rules_
+    model.save(tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").rules_ == model.rules_
+    assert type(model.to_local()) is BoomerClassifier
+    np.testing.assert_array_equal(model.to_local().predict(frame), model.predict(frame))
+
+
+def test_sparse_blocks_and_classes(client: Client) -> None:  # noqa: ARG001
+    matrix = sp.csr_array(np.where(RNG.random(X.shape) < 0.7, 0.0, X))
+    classes = np.array(["red", "green", "blue"])[(X[:, 0] > 0) * 1 + (X[:, 1] > 0.5)]
+    options = {**OPTIONS, "loss": "auto", "class_weight": "balanced"}
+    blocks = [
+        da.from_delayed(dask.delayed(matrix[i : i + 300]), (300, 6), meta=sp.csr_array((0, 6)))
+        for i in range(0, N, 300)
+    ]
+    lazy = da.concatenate(blocks)
+    model = DaskBoomerClassifier(**options).fit(lazy, da.from_array(classes, chunks=300))
+    local = BoomerClassifier(**options).fit(matrix.toarray(), classes)
+    assert model.loss_.name == local.loss_.name == "joint-logistic"
+    assert_same(model, local, matrix)
+    predicted = model.predict(lazy)
+    assert predicted.chunks == ((300,) * 4,)
+    assert predicted.dtype == classes.dtype
+    np.testing.assert_array_equal(predicted.compute(), local.predict(matrix))
+
+
+def test_targets_and_rules_to_go_on_with(client: Client) -> None:  # noqa: ARG001
+    targets = X[:, :2] * [3, 100] + RNG.normal(size=(N, 2))
+    options = {"n_rules": 12, "max_bins": 255, "random_state": 1, "warm_start": True}
+    local = BoomerRegressor(**options).fit(X, targets)
+    data = da.from_array(X, chunks=500), da.from_array(targets, chunks=500)
+    model = DaskBoomerRegressor(**options | {"n_rules": 6}).fit(*data)
+    assert len(model.rules_) == 6
+    assert_same(model.set_params(n_rules=12).fit(*data), local, X)
+    np.testing.assert_allclose(model.predict(data[0]).compute(), local.predict(X), rtol=1e-9, atol=1e-11)
+
+
+def test_two_fits_at_once_stop_early_like_one(client: Client) -> None:
+    options = OPTIONS | {"n_rules": 60, "early_stopping": True, "n_iter_no_change": 10, "learning_rate": 0.9}
+    local = BoomerClassifier(**options).fit(X[:800], Y[:800], eval_set=(X[800:], Y[800:]))
+    assert len(local.rules_) < 60
+    models: list[Any] = [DaskBoomerClassifier(**options, client=client) for _ in range(2)]
+
+    def fit(model: Any, size: int) -> None:
+        data, labels = da.from_array(X[:800], chunks=size), da.from_array(Y[:800], chunks=size)
+        model.fit(data, labels, eval_set=(da.from_array(X[800:], chunks=size), da.from_array(Y[800:], chunks=size)))
+
+    threads = [threading.Thread(target=fit, args=(model, size)) for model, size in zip(models, (150, 400), strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert models[0].rules_.to_dict() == models[1].rules_.to_dict()
+    assert models[0].validation_curve_ == models[1].validation_curve_
+    assert_same(models[0], local, X)
+
+
+def test_the_command_line_learns_and_predicts_on_a_cluster(client: Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(song=np.arange(N))
+    for k in range(3):
+        frame[f"mood_{k}"] = Y[:, k]
+    for i in range(3):
+        frame[i * 400 : (i + 1) * 400].to_parquet(tmp_path / f"part-{i}.parquet")
+    model, pattern = str(tmp_path / "model.json"), str(tmp_path / "part-*.parquet")
+    options = ["--loss", "label-wise-logistic", "--n-rules", "12", "--max-bins", "255", "--random-state", "1"]
+    on_cluster = ["--dask", client.scheduler.address]
+    run = CliRunner().invoke(boomer, ["train", pattern, "--labels", "mood_*,song", "-o", model, *on_cluster])
+    assert run.exit_code != 0
+    assert "Y must hold only 0 and 1" in str(run.output) + str(run.exception)
+    run = CliRunner().invoke(boomer, ["train", pattern, "--labels", "mood_*", "-o", model, *options, *on_cluster])
+    assert run.exit_code == 0, run.output
+    local = BoomerClassifier(**OPTIONS).fit(frame[[*"abcdef", "song"]], Y)
+    learned = load_model(model)
+    assert str(learned.rules_).replace("mood_", "y") == str(local.rules_)
+    output = str(tmp_path / "predictions.parquet")
+    run = CliRunner().invoke(boomer, ["predict", model, pattern, "--id", "song", "-o", output, *on_cluster])
+    assert run.exit_code == 0, run.output
+    predicted = pd.read_parquet(output).sort_values("song")
+    assert list(predicted.columns) == ["song", "mood_0", "mood_1", "mood_2"]
+    np.testing.assert_array_equal(predicted.iloc[:, 1:], local.predict(frame[[*"abcdef", "song"]]))
+
+
+def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> None:  # noqa: ARG001
+    data = divide(600, 600)
+    for options, message in (
+        ({"early_stopping": True}, "eval_set"),
+        ({"calibration": "isotonic"}, "calibration must be None"),
+        ({"scoring": "accuracy"}, "scoring must be"),
+        ({"max_bins": None}, "max_bins must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DaskBoomerClassifier(**OPTIONS | options).fit(*data)
+    with pytest.raises(TypeError, match=r"dask.array.from_array"):
+        DaskBoomerClassifier().fit(X, Y)
+    bad = da.from_array(np.where(Y == 1, 7, Y), chunks=600)
+    with pytest.raises(ValueError, match="Y must hold only 0 and 1"):
+        DaskBoomerClassifier(**OPTIONS).fit(data[0], bad)
+
+
+def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
+    """With TLS, since a cluster of its own is made anyway."""
+    from distributed import Security
+
+    pytest.importorskip("cryptography")
+    data = divide(400, 400, 400)
+    model = DaskBoomerClassifier(**OPTIONS | {"n_rules": 100_000, "warm_start": True})
+    killed: list[float] = []
+
+    def kill(progress: Any) -> None:
+        if progress.n_rules > 10 and not killed:
+            worker = max(client.nthreads())  # the least address leads
+            process = client.run(os.getpid, workers=[worker])[worker]
+            threading.Timer(0.1, os.kill, (process, signal.SIGKILL)).start()
+            killed.append(time.perf_counter())
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", security=Security.temporary()
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        assert client.scheduler.address.startswith("tls://")
+        model.set_params(callbacks=kill)
+        with pytest.raises(RuntimeError, match=r"worker tls://.* was lost.*rules learned so far are kept"):
+            model.fit(*data)
+        assert time.perf_counter() - killed[0] < 30
+        learned = len(model.rules_)
+        assert learned > 10
+        model.set_params(callbacks=None, n_rules=learned + 5).fit(*data)
+        assert len(model.rules_) == learned + 5
+    at_once = BoomerClassifier(**OPTIONS | {"n_rules": learned + 5}).fit(X, Y)
+    assert str(model.rules_) == str(at_once.rules_)

@@ -1,0 +1,280 @@
+"""The GPU engine learns the rules of the reference, and of the binned engine of this machine.
+
+Where there is a GPU, on it (`pytest -m cuda`); everywhere, by the same kernels compiled for the host (`emulation`).
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from emulation import COMPILER, EmulatedDevice
+
+from pyboomer.columns.binned import MISSING, SHARED, BinnedColumns
+from pyboomer.columns.needless import find_heirs
+from pyboomer.compiling.device import NoDevice, find_device
+from pyboomer.engine.cpu.engines import BinnedEngine
+from pyboomer.engine.cuda import engine as engine_module
+from pyboomer.engine.cuda.engine import CudaEngine
+from pyboomer.engine.cuda.sources import read_program
+from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.sampling import NO_STRATA, Strata
+from pyboomer.losses import example_wise_logistic, joint_logistic, label_wise_logistic, squared_error
+from pyboomer.reference import Setting, learn_rules
+from pyboomer.rules.operators import OPERATORS
+
+N, L, K = 300, 9, 5
+
+
+@pytest.fixture(scope="module", params=["emulated", pytest.param("cuda", marks=pytest.mark.cuda)])
+def device(request: pytest.FixtureRequest) -> Any:
+    if request.param == "emulated":
+        if COMPILER is None:
+            pytest.skip("there is no C++ compiler to emulate a GPU with")
+        return EmulatedDevice(read_program())
+    try:
+        return find_device(read_program())
+    except NoDevice as error:
+        pytest.skip(str(error))
+
+
+def make_codes(n: int = N, n_bins: int = 20, seed: int = 0) -> tuple[BinnedColumns, np.ndarray]:
+    """Bin numbers, of which some are missing, one feature is nominal, and one is almost always 0; and labels."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_bins, (L, n)).astype(np.uint8)
+    codes[1] = rng.random(n) < 0.1
+    codes[3] = rng.integers(0, 4, n)
+    vote = (codes - codes.mean(axis=1, keepdims=True)) / codes.std(axis=1, keepdims=True)
+    Y = np.where(vote.T @ rng.normal(size=(L, K)) + rng.normal(size=(n, K)) > 1, 1, -1).astype(np.int8)
+    codes[rng.random(codes.shape) < 0.05] = MISSING
+    return BinnedColumns(codes, (np.arange(L) == 3).astype(np.int8)), Y
+
+
+def learn(engine: Any, n_rules: int) -> Chunk:
+    """All rules in one chunk; they are learned in two goes."""
+    engine.learn(n_rules // 2)
+    engine.learn(n_rules - n_rules // 2)
+    chunks = engine.take_rules()
+    names = [name for name in Chunk._fields if name != "heirs"]
+    joined = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names}
+    if chunks[0].heirs is not None:
+        starts = np.cumsum([0, *(len(chunk.conditions) for chunk in chunks[:-1])])
+        joined["heirs"] = np.concatenate([chunk.heirs + start for chunk, start in zip(chunks, starts, strict=True)])
+    return Chunk(**joined)
+
+
+def make_settings(**options: Any) -> Settings:
+    given = {"loss": label_wise_logistic, "learning_rate": 0.3, "max_features": 3, "max_conditions": 4, "seed": 3}
+    return Settings(**given | options)
+
+
+def assert_rules_of_the_reference(chunk: Chunk, task: Task, settings: Settings) -> None:
+    X = task.columns.codes.T.astype(np.float64)
+    X[X == MISSING] = np.nan
+    n_samples = None if settings.max_samples is None else int(settings.max_samples)
+    setting = Setting(
+        loss=settings.loss,
+        head=settings.head,
+        n_rules=len(chunk.gain),
+        learning_rate=settings.learning_rate,
+        l1=settings.l1,
+        l2=settings.l2,
+        bootstrap=settings.bootstrap,
+        n_samples=n_samples,
+        strata=(task.strata.examples, task.strata.ends),
+        n_drawn_labels={"round-robin": 0}.get(settings.max_labels, settings.max_labels),  # type: ignore[call-overload]
+        n_drawn_features=settings.max_features,  # type: ignore[arg-type]
+        fixed_features=tuple(task.fixed_features.tolist()),
+        nominal=tuple(np.flatnonzero(task.columns.nominal).tolist()),
+        max_conditions=settings.max_conditions,
+        min_coverage=settings.min_coverage,
+        seed=settings.seed,
+    )
+    expected = learn_rules(X, task.Y.astype(np.float64), setting, task.weight, task.label_weight)
+    conditions = iter(chunk.conditions.tolist())
+    used = 0
+    for t, rule in enumerate(expected):
+        body = [next(conditions) for _ in range(chunk.n_conditions[t])]
+        assert tuple((int(f), OPERATORS[int(o)], v) for f, o, v, _ in body) == rule.body, f"rule {t}"
+        own = slice(used, used + chunk.n_scores[t])
+        head = np.zeros(task.Y.shape[1])
+        head[chunk.labels[own]] = chunk.scores[own]
+        used = own.stop
+        np.testing.assert_allclose(head, rule.head, rtol=1e-5, atol=1e-6 * np.abs(rule.head).max(), err_msg=f"rule {t}")
+        np.testing.assert_allclose(chunk.gain[t], rule.gain, rtol=1e-5, atol=1e-9, err_msg=f"rule {t}")
+
+
+def weigh(shape: Any, seed: int = 5) -> np.ndarray:
+    return np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.3], shape)
+
+
+def make_joint(Y: np.ndarray) -> Any:
+    vectors, counts = np.unique((Y > 0).astype(np.uint8), axis=0, return_counts=True)
+    loss = joint_logistic()
+    assert loss.prepare is not None
+    return loss.prepare(vectors, counts.astype(np.float64))
+
+
+def regress(columns: BinnedColumns, Y: np.ndarray) -> np.ndarray:
+    return 0.1 * columns.codes[4:7].T + Y[:, :3] + np.array([0.0, 10.0, -3.0])
+
+
+MANY = Strata(np.random.default_rng(0).permutation(N).astype(np.uint32), np.array([N // 3, N]))
+CASES: dict[str, dict[str, Any]] = {
+    "multi": {},
+    "single": {"head": "single"},
+    "single, example-wise": {"head": "single", "loss": example_wise_logistic},
+    "some": {"head": 2},
+    "a share": {"head": 0.5},
+    "l1": {"l1": 1.5},
+    "single, l1": {"l1": 1.5, "head": "single"},
+    "without l2": {"l2": 0.0},
+    "weights": {"weight": weigh(N)},
+    "weights of labels": {"label_weight": weigh((N, K))},
+    "unknown labels": {"label_weight": np.minimum(weigh((N, K)), 1).round()},
+    "without replacement": {"strata": MANY, "max_samples": 100},
+    "small samples": {"max_samples": 40},
+    "no bootstrap": {"bootstrap": False},
+    "fixed features": {"fixed": [0, 5]},
+    "all features": {"max_features": L},
+    "drawn labels": {"max_labels": 2},
+    "labels in turn": {"max_labels": "round-robin"},
+    "least coverage": {"min_coverage": 30.0},
+    "any length": {"max_conditions": None},
+    "nothing to learn": {"l1": 1e6},
+    "nothing to learn, single": {"l1": 1e6, "head": "single"},
+    "squared error": {"loss": squared_error, "max_conditions": None},
+    "joint": {"loss": "joint"},
+    "joint, unknown labels": {"loss": "joint", "label_weight": np.minimum(weigh((N, K)), 1).round()},
+}
+
+
+def make_case(case: dict[str, Any]) -> tuple[Task, Settings]:
+    case = dict(case)
+    columns, Y = make_codes()
+    if case.get("loss") == "joint":
+        case["loss"] = make_joint(Y[: N // 2])
+    if case.get("loss") is squared_error:
+        Y = regress(columns, Y)
+    weight, label_weight = case.pop("weight", np.ones(N)), case.pop("label_weight", None)
+    strata, fixed = case.pop("strata", NO_STRATA), np.array(case.pop("fixed", []), dtype=np.int64)
+    case["sampling"] = "without-replacement" if len(strata.ends) else "with-replacement"
+    case.setdefault("default_l2", case.get("l2", 1.0))
+    return Task(columns, Y, weight, label_weight, strata, fixed), make_settings(**case)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_rules_are_those_of_the_reference(case: dict[str, Any], device: Any) -> None:
+    task, settings = make_case(case)
+    engine = CudaEngine(task, settings, device=device)
+    chunk = learn(engine, 5)
+    assert_rules_of_the_reference(chunk, task, settings)
+    Y, weight = task.Y.astype(np.float64), task.label_weight
+    scores = device.read(engine.arrays["scores"]) + (task.Y if settings.loss is squared_error else 0)
+    expected = settings.loss.mean_value(Y, scores, weight, task.weight)
+    assert engine.training_loss() == pytest.approx(expected, rel=1e-6)
+    offsets = np.append(0, np.cumsum(chunk.n_conditions))
+    np.testing.assert_array_equal(chunk.heirs, find_heirs(task.columns, N, chunk.conditions, offsets))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_conditions": None},
+        pytest.param({"head": 2}, marks=pytest.mark.slow),  # the processor's engine takes long to compile for these
+        pytest.param({"l1": 0.5}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_rules_by_the_bound_are_those_of_the_binned_engine(options: dict[str, Any], device: Any) -> None:
+    task, settings = make_case({"loss": example_wise_logistic, **options})
+    expected = learn(BinnedEngine(task, settings), 5)
+    chunk = learn(CudaEngine(task, settings, device=device), 5)
+    np.testing.assert_array_equal(chunk.n_conditions, expected.n_conditions)
+    np.testing.assert_array_equal(chunk.conditions[:, :3], expected.conditions[:, :3])
+    np.testing.assert_array_equal(chunk.labels, expected.labels)
+    np.testing.assert_allclose(chunk.scores, expected.scores, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(chunk.gain, expected.gain, rtol=1e-5)
+    np.testing.assert_allclose(chunk.coverage, expected.coverage)
+
+
+def test_many_labels_and_bins_and_rarer_categories_that_share_one(device: Any) -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 255, (4, 600)).astype(np.uint8)
+    codes[2] = np.where(rng.random(600) < 0.6, 254, rng.integers(0, 254, 600))
+    Y = np.where(codes[:2].T @ rng.normal(size=(2, 40)) + 50 * rng.normal(size=(600, 40)) > 0, 1, -1).astype(np.int8)
+    task = Task(BinnedColumns(codes, np.array([0, 0, SHARED, 0], dtype=np.int8)), Y, np.ones(600))
+    settings = make_settings(max_features=None)
+    expected = learn(BinnedEngine(task, settings), 4)
+    chunk = learn(CudaEngine(task, settings, device=device), 4)
+    np.testing.assert_array_equal(chunk.conditions[:, :3], expected.conditions[:, :3])
+    np.testing.assert_allclose(chunk.scores, expected.scores, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_labels", [3, 40])
+def test_several_sums_for_each_bin_make_no_difference(
+    n_labels: int, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 255, (3, 1300)).astype(np.uint8)
+    Y = np.where(codes[:1].T + 99 * rng.normal(size=(1300, n_labels)) > 150, 1, -1).astype(np.int8)
+    task = Task(BinnedColumns(codes, np.zeros(3, dtype=np.int8)), Y, np.ones(1300))
+    one = CudaEngine(task, make_settings(), device=device)
+    monkeypatch.setattr(engine_module, "COPIES_FROM", 1)
+    several = CudaEngine(task, make_settings(), device=device)
+    assert (one.copies, several.copies) == (1, 4)
+    assert_same_bits(learn(one, 3), learn(several, 3))
+
+
+def test_long_rules_are_learned_in_several_goes(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, settings = make_case({"max_conditions": None, "loss": example_wise_logistic, "max_features": L})
+    whole = learn(CudaEngine(task, settings, device=device), 3)
+    assert whole.n_conditions.max() > 4
+    for name in ("AT_ONCE", "STEPS"):
+        monkeypatch.setattr(engine_module, name, 2)
+    monkeypatch.setattr(engine_module, "RULES", 2)
+    assert_same_bits(learn(CudaEngine(task, settings, device=device), 3), whole)
+
+
+def assert_same_bits(one: Chunk, two: Chunk) -> None:
+    for name, a, b in zip(Chunk._fields, one, two, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": example_wise_logistic, "max_conditions": None}], ids=["label", "ex"])
+def test_two_runs_have_the_same_bits(options: dict[str, Any], device: Any) -> None:
+    task, settings = make_case(options)
+    assert_same_bits(*(learn(CudaEngine(task, settings, device=device), 4) for _ in range(2)))
+
+
+def test_rules_that_there_are_already_are_gone_on_with(device: Any) -> None:
+    task, settings = make_case({})
+    engine = CudaEngine(task, settings, device=device)
+    engine.learn(3)
+    before = engine.take_rules()
+    scores = device.read(engine.arrays["scores"])
+    engine.learn(2)
+
+    def replay(there: np.ndarray) -> None:
+        there += scores
+
+    later = CudaEngine(task, settings, replay, 4, device=device)
+    later.learn(2)
+    assert len(before) == 2
+    assert_same_bits(later.take_rules()[0], engine.take_rules()[0])
+
+
+def test_sums_that_do_not_fit_32_bits_are_right(device: Any) -> None:
+    """All examples are in one bin, and none is usual: its sum is far beyond what a term may be."""
+    codes = np.repeat([[0, 1, 2]], 700, axis=1).astype(np.uint8)
+    Y = np.where(codes.T > 0, 1, -1).astype(np.int8)
+    task = Task(BinnedColumns(codes, np.zeros(1, dtype=np.int8)), Y, np.full(2100, 1e9))
+    settings = make_settings(max_features=None, bootstrap=False, l2=0.0, default_l2=0.0)
+    assert_rules_of_the_reference(learn(CudaEngine(task, settings, device=device), 2), task, settings)
+
+
+def test_too_little_memory_is_told_before_anything_is_learned(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, settings = make_case({})
+    monkeypatch.setattr(device, "count_free", lambda: 1000)
+    with pytest.raises(MemoryError, match="300 examples, 9 features and 5 labels need"):
+        CudaEngine(task, settings, device=device)
