@@ -6,10 +6,8 @@
 // and a part of the examples. It adds up in shared memory, in 32 bits; what overflows goes to the 64 bits of the result.
 // The bin that most examples are in is left out: it is what all others leave of the total.
 
-#ifndef TOGETHER
-#define TOGETHER 4        // additions that do not wait for each other: more of them take registers
-#define RESIDENT 2        // blocks of a multiprocessor
-#endif
+#define TOGETHER 4  // additions that do not wait for each other; more of them hardly help, and take registers
+#define RESIDENT 2  // blocks of a multiprocessor
 
 __device__ __forceinline__ int overflows(int old, int x) {  // negative if their sum does
   int now = (int)((u32)old + (u32)x);
