@@ -85,11 +85,19 @@ def read_input(
     return _declare_nominal(Input(Path(data).name, X, Y, tuple(X.columns), tuple(label_names), found), nominal)
 
 
-def read_on_cluster(data: str, labels: Sequence[str], sep: str | None, nominal: Sequence[str] | None) -> Input:
-    """The same for the files that a pattern stands for, which the workers of a cluster read."""
+def read_parts(data: str, sep: str | None) -> Any:
+    """The files that a pattern stands for, which the workers of a cluster read, as a DataFrame of Dask's."""
     from pyboomer.dask.files import read_files
+    from pyboomer.datasets.tables import SEPARATORS, find_kind, is_table_file
 
-    table = read_files(data, sep)
+    if not is_table_file(data):
+        raise click.UsageError(f"{data}: a cluster reads files that end in .parquet, .csv, .tsv, .csv.gz or .tsv.gz")
+    return read_files(data, sep or SEPARATORS.get(find_kind(data)))
+
+
+def read_on_cluster(data: str, labels: Sequence[str], sep: str | None, nominal: Sequence[str] | None) -> Input:
+    """`read_input` for files in parts."""
+    table = read_parts(data, sep)
     columns = [str(name) for name in table.columns]
     if not labels:
         raise click.UsageError(f"{data}: which columns are labels? Give --labels")

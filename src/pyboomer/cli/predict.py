@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pyboomer.cli.group import boomer, dask_option, json_option, sep_option
-from pyboomer.cli.inputs import list_files, match_names, pick_features, read_features
+from pyboomer.cli.inputs import list_files, match_names, pick_features, read_features, read_parts
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 from pyboomer.files import check_output, write_file
 from pyboomer.rules.text import show_line
@@ -122,10 +122,10 @@ def predict(
 def _predict_on_cluster(
     cluster: str, learned: Any, kind: str | None, data: str, sep: str | None, ids: Sequence[str], output: str
 ) -> None:
-    from pyboomer.dask.files import connect, read_files, write_predictions
+    from pyboomer.dask.files import connect, write_predictions
 
     with connect(cluster):
-        table = read_files(data, sep)
+        table = read_parts(data, sep)
         names = match_names(ids, [str(name) for name in table.columns], f"{data}: --id", "column")
         method = {"proba": "predict_proba", "scores": "decision_function"}.get(kind or "", "predict")
         write_predictions(learned, method, table, names, output)

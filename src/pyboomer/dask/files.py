@@ -10,7 +10,6 @@ import pandas as pd
 from distributed import Client, LocalCluster
 
 from pyboomer.dask.predicting import predict_frame
-from pyboomer.datasets.tables import SEPARATORS, find_kind, is_table_file
 
 
 @contextmanager
@@ -24,15 +23,12 @@ def connect(address: str) -> Iterator[Client]:
         yield client
 
 
-def read_files(data: str, sep: str | None = None) -> Any:
-    """The tables that a pattern such as `part-*.parquet` stands for, as one DataFrame of Dask's."""
-    if not is_table_file(data):
-        raise ValueError(f"{data}: a cluster reads files that end in .parquet, .csv, .tsv, .csv.gz or .tsv.gz")
-    if find_kind(data) not in SEPARATORS:
+def read_files(data: str, sep: str | None) -> Any:
+    """The tables that a pattern such as `part-*.parquet` stands for, as one DataFrame; without `sep`, Parquet."""
+    if sep is None:
         return dd.read_parquet(data)
-    # what is compressed cannot be divided
-    size = {"blocksize": None} if data.lower().endswith(".gz") else {}
-    return dd.read_csv(data, sep=sep or SEPARATORS[find_kind(data)], **size)
+    size = {"blocksize": None} if data.lower().endswith(".gz") else {}  # what is compressed cannot be divided
+    return dd.read_csv(data, sep=sep, **size)
 
 
 def write_predictions(model: Any, method: str, table: Any, ids: Sequence[str], folder: str) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import dask
@@ -9,7 +10,7 @@ import numpy as np
 from distributed import Client, default_client, wait
 from numpy.typing import NDArray
 
-from pyboomer.columns.binned import LARGEST, mark_bins
+from pyboomer.columns.binned import LARGEST, SAMPLE, mark_bins
 from pyboomer.columns.gaps import Ends, round_by_bins
 from pyboomer.dask.blocks import (
     Kinds,
@@ -35,7 +36,7 @@ from pyboomer.data.examples import Examples, warn_of_unknown
 from pyboomer.data.labels import read_labels
 from pyboomer.data.tables import check_feature_names, find_features
 from pyboomer.engine.cluster.learner import Course, Summary, assign, check_settings, learn_default_head
-from pyboomer.engine.promise import Chunk, Task
+from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
 from pyboomer.learning.training import Lesson, Watch, collect_rules, run
@@ -49,22 +50,15 @@ TOGETHER = 8  # blocks whose labels are merged at once
 MOST_VALUES = 2**24  # of samples that one task takes quantiles of: 128 MB
 
 
+Present = list[tuple[Part, Profile, int]]  # parts with examples that count, and the number of the first of these
+
+
 class Counted(NamedTuple):
-    """Parts, each with what is known of its examples."""
+    """What is known of labels and weights."""
 
-    parts: list[Part]
-    profiles: list[Profile | None]
-    kinds: Kinds | None  # of all their labels
+    present: Present
+    kinds: Kinds | None
     unit: float  # of weights
-
-    def list_present(self) -> list[tuple[Part, Profile, int]]:
-        """Parts with examples that count, and the number of the first of these."""
-        firsts = np.cumsum([0, *(0 if profile is None else profile.n for profile in self.profiles)])
-        return [
-            (part, profile, int(first))
-            for part, profile, first in zip(self.parts, self.profiles, firsts, strict=False)
-            if profile is not None and profile.n > 0
-        ]
 
 
 def find_client(client: Client | None) -> Client:
@@ -79,78 +73,60 @@ def find_client(client: Client | None) -> Client:
         ) from None
 
 
-def refuse(model: Any) -> None:
+def refuse(model: Any, eval_set: Any) -> None:
     """Refuse what is not done on a cluster, and say what to do instead."""
     if getattr(model, "calibration", None) is not None:
-        raise ValueError("calibration must be None on a cluster: it learns each model six times over")
+        raise ValueError("calibration must be None on a cluster: it takes six models, each of all data")
     if model.scoring != "loss":
         raise ValueError(f'scoring must be "loss" on a cluster, got {model.scoring!r}')
+    if model.early_stopping and eval_set is None:
+        raise ValueError("early_stopping needs an eval_set on a cluster: hold out some blocks, and pass them")
 
 
 def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> None:
     """Fit an estimator, as its own `_learn` does with data of this machine."""
     begin = time.perf_counter()
     past = model._take_past()
-    refuse(model)
+    refuse(model, eval_set)
     client = find_client(model.client)
-    if model.early_stopping and eval_set is None:
-        raise ValueError("early_stopping needs an eval_set on a cluster: hold out some blocks, and pass them")
-    reader = model._make_local(past is not None)  # what blocks are read with: no more is known than of other data
+    reader = model._make_local(past is not None)  # what blocks are read with
     reader.set_params(callbacks=None, random_state=None)
+
     counted = count_parts(client, reader, divide_parts(X, y, sample_weight))
-    present = counted.list_present()
-    if not present:
+    profiles = [profile for _, profile, _ in counted.present]
+    if not profiles:
         raise ValueError("Y has no example that counts: all have weight 0, no known label, or there are none")
-    profiles = [profile for _, profile, _ in present]
     form = merge_forms([profile.form for profile in profiles]) if past is None else model._form
-    n = sum(profile.n for profile in profiles)
-    schema, facts, edges = read_features(client, reader, present, n, feature_names, model.max_bins, past)
-    reader.__dict__.update(facts)
-    reader._form = form
-    kinds = counted.kinds
-    examples = merge_examples(reader, profiles, kinds, form, counted.unit, n)
+    examples = merge_examples(reader, counted, form)
     warn_of_unknown(examples, form.names)
-    seed = model._draw_seed(past)
-    model.__dict__.update(facts)
     if past is None:
         model.loss_ = model._choose_loss(examples, form)
     model._learn_form(form, examples, past is not None)
-    settings = model._make_settings(seed, examples)
-    n_labels = len(form.names)
-    check_settings(settings, n_labels)
-    scale = model._find_scale(find_alike(profiles))
-    reading = Reading(reader, schema, edges, scale, past)
-    summary = summarise(examples, kinds, profiles, counted.unit)
+    reader._form = form
+    settings = model._make_settings(model._draw_seed(past), examples)
+    check_settings(settings, len(form.names))
+    if counted.kinds is None and settings.loss not in QUADRATIC:
+        raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
+    summary = summarise(examples, counted)
     held_out = None if eval_set is None else read_held_out(client, reader, eval_set)
     if held_out is not None:
         count = sum(profile.n for _, profile, _ in held_out)
         summary = summary._replace(n_held_out=count, held_out_weight=float(count))
 
-    default = None
-    duty = assign(settings, summary, n_labels, mark_bins(len(schema.names), schema.nominal))
-    if past is None and kinds is not None:
-        Y = model._sign(examples.Y)
-        default = learn_default_head(Task(None, Y, examples.weight, examples.label_weight), settings)
-        duty = duty._replace(head=default[0])
-    elif past is None and settings.loss not in QUADRATIC:
-        raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
-    fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, schema.names))
-    course = Course(settings, duty, summary, n_labels, fixed, default, 0 if past is None else len(past))
-    keys, ends, blocks = bin_parts(client, present, held_out or [], reading)
+    schema, facts, edges = read_features(client, reader, counted.present, feature_names, settings.max_bins, past)
+    reader.__dict__.update(facts)
+    model.__dict__.update(facts)
+    scale = model._find_scale(find_alike(profiles))
+    keys, ends, blocks = bin_parts(client, counted.present, held_out or [], Reading(reader, schema, edges, scale, past))
+    course = plan_course(model, settings, summary, examples, schema, past)
     lesson = Lesson(
-        None,
-        examples.Y,
-        examples.weight,
-        None,
-        schema,
-        form.names,
+        *(None, examples.Y, examples.weight, None, schema, form.names),
         scale=scale,
         loss_scale=scale ** DEGREE.get(model.loss_, 0),
     )
-    with DeferredInterrupt() as interrupt:
-        watch = Watch(interrupt, model._list_callbacks(), bool(model.verbose), begin, CHUNK_SECONDS)
-        engine = TeamEngine(client, keys, course, model.n_jobs)
+    with DeferredInterrupt() as interrupt, closing(TeamEngine(client, keys, course, model.n_jobs)) as engine:
         del blocks  # the workers have made shards of them
+        watch = Watch(interrupt, model._list_callbacks(), bool(model.verbose), begin, CHUNK_SECONDS)
         losses: dict[int, float] = {}
         validation = None if held_out is None else validate(model, engine, lesson, losses, past)
 
@@ -161,6 +137,21 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
         trained = trained._replace(rules=round_by_bins(trained.rules, ends))
         model.client_ = client
         model._keep(trained, settings, examples, validation, watch, lambda rules: losses[len(rules)])
+
+
+def plan_course(
+    model: Any, settings: Settings, summary: Summary, examples: Examples, schema: Schema, past: RuleEnsemble | None
+) -> Course:
+    """How the team learns; the default rule of labels is learned here, from one example of each kind."""
+    n_labels, default = examples.Y.shape[1], None
+    duty = assign(settings, summary, n_labels, mark_bins(len(schema.names), schema.nominal))
+    of_labels = examples.Y.dtype == np.uint8
+    if past is None and of_labels:
+        task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
+        default = learn_default_head(task, settings)
+        duty = duty._replace(head=default[0])
+    fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, schema.names))
+    return Course(settings, duty, summary, n_labels, fixed, default, 0 if past is None else len(past))
 
 
 def _join_heirs(chunks: Sequence[Chunk], heirs: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
@@ -184,13 +175,16 @@ def count_parts(client: Client, reader: Any, parts: list[Part]) -> Counted:
     while len(kinds) > 1:  # so that few are in one place at a time
         kinds = [merge(kinds[i : i + TOGETHER]) for i in range(0, len(kinds), TOGETHER)]
     *profiles, merged = compute(client, [*(take(task, 0) for task in tasks), *kinds])
-    return Counted(parts, profiles, merged, unit)
+    firsts = np.cumsum([0, *(0 if profile is None else profile.n for profile in profiles)]).tolist()
+    described = zip(parts, profiles, firsts[:-1], strict=True)
+    return Counted([some for some in described if some[1] is not None and some[1].n > 0], merged, unit)
 
 
-def merge_examples(
-    reader: Any, profiles: Sequence[Profile], kinds: Kinds | None, form: Any, unit: float, n: int
-) -> Examples:
+def merge_examples(reader: Any, counted: Counted, form: Any) -> Examples:
     """One example for all that have the same labels; of targets, one for all."""
+    present, kinds, unit = counted
+    profiles = [profile for _, profile, _ in present]
+    n = sum(profile.n for profile in profiles)
     if kinds is None:
         known = np.any([profile.known for profile in profiles], axis=0)
         weight = np.array([sum(profile.weight for profile in profiles) * unit])
@@ -229,9 +223,10 @@ def balance(kinds: Kinds, Y: NDArray[Any], form: Any) -> Any:
     ]
 
 
-def summarise(examples: Examples, kinds: Kinds | None, profiles: Sequence[Profile], unit: float) -> Summary:
+def summarise(examples: Examples, counted: Counted) -> Summary:
     """What the team is told of all examples together."""
-    weight, largest = float(examples.weight.sum()), max(profile.largest for profile in profiles)
+    present, kinds, unit = counted
+    weight, largest = float(examples.weight.sum()), max(profile.largest for _, profile, _ in present)
     if kinds is not None:
         largest = float((kinds.largest * examples.weight / (kinds.weight * unit)).max()) * (1 + 1e-9)
     label_weight = examples.label_weight
@@ -245,8 +240,7 @@ def summarise(examples: Examples, kinds: Kinds | None, profiles: Sequence[Profil
 def read_features(
     client: Client,
     reader: Any,
-    present: Sequence[tuple[Part, Profile, int]],
-    n: int,
+    present: Present,
     feature_names: Any,
     max_bins: Any,
     past: RuleEnsemble | None,
@@ -254,6 +248,7 @@ def read_features(
     """What the features are, what an estimator knows of them, and what separates their bins."""
     if past is not None:
         check_feature_names(feature_names, past.schema.names)
+    n = sum(profile.n for _, profile, _ in present)
     shared, names = share(reader), feature_names() if callable(feature_names) else feature_names
     sketch = dask.delayed(sketch_block, nout=3)
     sketches = [sketch(part.X, profile.absent, first, n, shared, names) for part, profile, first in present]
@@ -261,10 +256,9 @@ def read_features(
     futures = client.compute(sketches)
     described = compute(client, [take(future, slice(0, 2)) for future in futures])
     schema = merge_schemas([some for some, _ in described])
-    count = LARGEST if max_bins in ("auto", None) else int(max_bins)
+    count = LARGEST if max_bins == "auto" else int(max_bins)
     n_features = len(schema.names)
-    n_values = min(n, 2 * 200_000)
-    size = max(1, MOST_VALUES // n_values)
+    size = max(1, MOST_VALUES // min(n, 2 * SAMPLE))
     cut = dask.delayed(_cut)
     tasks = []
     for begin in range(0, n_features, size):
@@ -292,13 +286,13 @@ def _cut(sketch: Any, begin: int, end: int) -> NDArray[Any]:
 # --- Blocks -----------------------------------------------------------------------------------------------------------
 
 
-def read_held_out(client: Client, reader: Any, eval_set: Any) -> list[tuple[Part, Profile, int]]:
+def read_held_out(client: Client, reader: Any, eval_set: Any) -> Present:
     """The parts of the examples that are not learned from."""
     try:
         X, y = eval_set[0] if isinstance(eval_set, list) and len(eval_set) == 1 else eval_set
     except (ValueError, TypeError):
         raise ValueError("eval_set must be a pair (X, y), or a list of one such pair") from None
-    held_out = count_parts(client, reader, divide_parts(X, y, name="eval_set: ")).list_present()
+    held_out = count_parts(client, reader, divide_parts(X, y, name="eval_set: ")).present
     if not held_out:
         raise ValueError("eval_set has no example with a known label")
     return held_out
@@ -306,8 +300,8 @@ def read_held_out(client: Client, reader: Any, eval_set: Any) -> list[tuple[Part
 
 def bin_parts(
     client: Client,
-    present: Sequence[tuple[Part, Profile, int]],
-    held_out: Sequence[tuple[Part, Profile, int]],
+    present: Present,
+    held_out: Present,
     reading: Reading,
 ) -> tuple[dict[str, tuple[list[str], list[str]]], Ends, list[Any]]:
     """Bin all parts: the keys of the blocks that each worker has, the ends of bins, and what keeps the blocks there."""

@@ -6,6 +6,7 @@ other. The client hears of rules as they come, and keeps them: nothing but time 
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from pyboomer.engine.promise import Chunk
 
 OPERATION = "pyboomer"  # what messages between workers are called
 CONNECTING = 10  # seconds; who cannot be reached by then is lost
+NOTICING = 5  # seconds in which the scheduler notices, too
 
 
 @dataclass
@@ -162,7 +164,7 @@ class TeamEngine:
         self.leader, self.n_rules, self.loss = self.addresses[0], course.n_rules, float("nan")
         self.chunks: list[Chunk] = []
         self.heirs: list[NDArray[Any]] = []
-        self.failed = False
+        self.failed = self.lost = False
         try:
             self._call(join, dict(keys), course.duty, n_jobs, everyone=True)
             self._add(*self._call(lead, self.addresses[1:], course))
@@ -173,14 +175,12 @@ class TeamEngine:
     def _call(self, function: Callable[..., Any], *arguments: Any, everyone: bool = False) -> Any:
         """Let the leader, or everyone, do something."""
         workers = self.addresses if everyone else [self.leader]
-        present = self.client.nthreads()
-        lost = [address for address in self.addresses if address not in present]
         try:
-            if lost:
+            if lost := sorted({*self.addresses} - {*self._list_left()}):
                 raise ConnectionError(f"worker {lost[0]} was lost")
             answers = self.client.run(function, self.fit, *arguments, workers=workers)
         except OSError as error:
-            self.failed = True
+            self.failed = self.lost = True
             known = isinstance(error, ConnectionError)
             lost_one = str(error) if known else f"worker {self.leader} was lost ({type(error).__name__})"
             raise RuntimeError(
@@ -191,6 +191,11 @@ class TeamEngine:
             self.failed = True
             raise
         return answers[workers[0]]
+
+    def _list_left(self) -> list[str]:
+        """The workers that are still there."""
+        present = self.client.nthreads()
+        return [address for address in self.addresses if address in present]
 
     def _add(self, chunks: list[Chunk], heirs: list[NDArray[Any]]) -> None:
         self.chunks += chunks
@@ -223,7 +228,8 @@ class TeamEngine:
 
     def close(self) -> None:
         """Let the workers forget."""
-        present = self.client.nthreads()
-        left = [address for address in self.addresses if address in present]
+        end = time.monotonic() + NOTICING * self.lost
+        while (left := self._list_left()) == self.addresses and time.monotonic() < end:
+            time.sleep(0.02)  # to ask a worker that is lost would take long
         if left:
             self.client.run(leave, self.fit, workers=left, on_error="ignore")

@@ -114,7 +114,8 @@ def train(
         heirs = _find_heirs(chunks, columns, matrix)
         return collect_rules(chunks, lesson, edges).without_conditions(heirs)
 
-    trained = run(engine, name_rules, settings.n_rules, lesson.loss_scale, watch, past, validation)
+    with closing(engine):
+        trained = run(engine, name_rules, settings.n_rules, lesson.loss_scale, watch, past, validation)
     return trained._replace(rules=round_thresholds(trained.rules, columns, matrix))
 
 
@@ -132,7 +133,7 @@ def run(
     past: RuleEnsemble | None = None,
     validation: Validation | None = None,
 ) -> Trained:
-    """Let an engine learn, and close it; `name_rules` makes an ensemble of its rules."""
+    """Let an engine learn; `name_rules` makes an ensemble of its rules."""
     learned = [] if past is None else [past]
 
     def take_rules() -> RuleEnsemble:
@@ -143,18 +144,16 @@ def run(
         return engine.training_loss() * loss_scale
 
     failure = None
-    with closing(engine):
-        course = [compute_loss()]  # now, as a loss of the user's own may be at fault
-        try:
-            _learn(engine, n_rules, take_rules, compute_loss, validation, watch, course)
-        except KeyboardInterrupt:
-            watch.interrupt.pending = True
-        except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
-            failure = error
-        if sum(map(len, learned)) < engine.n_rules:
-            take_rules()
-        loss = compute_loss()
-    return Trained(join_rules(learned), loss, course, failure)
+    course = [compute_loss()]  # now, as a loss of the user's own may be at fault
+    try:
+        _learn(engine, n_rules, take_rules, compute_loss, validation, watch, course)
+    except KeyboardInterrupt:
+        watch.interrupt.pending = True
+    except Exception as error:  # of a callback or a scorer: hours of learning must not be lost with it
+        failure = error
+    if sum(map(len, learned)) < engine.n_rules:
+        take_rules()
+    return Trained(join_rules(learned), compute_loss(), course, failure)
 
 
 def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Array, ...] | None]:
