@@ -77,6 +77,8 @@ def refuse(model: Any, eval_set: Any) -> None:
     """Refuse what is not done on a cluster, and say what to do instead."""
     if getattr(model, "calibration", None) is not None:
         raise ValueError("calibration must be None on a cluster: it takes six models, each of all data")
+    if model.device == "cuda":
+        raise ValueError('device must be "cpu" or "auto" on a cluster, whose workers learn on their processors')
     if model.scoring != "loss":
         raise ValueError(f'scoring must be "loss" on a cluster, got {model.scoring!r}')
     if model.early_stopping and eval_set is None:

@@ -17,12 +17,11 @@ from distributed import Client, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import to_serialize
-from joblib import effective_n_jobs
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
 from pyboomer.engine.cluster.steps import Order
-from pyboomer.engine.promise import Chunk
+from pyboomer.engine.promise import Chunk, count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
 CONNECTING = 10  # seconds; who cannot be reached by then is lost
@@ -104,7 +103,7 @@ async def join(
 ) -> None:
     """Make a shard of blocks that the worker has: those learned from, and those held out."""
     blocks, held_out = ([dask_worker.data[key] for key in some] for some in keys[dask_worker.address])
-    n_threads = dask_worker.state.nthreads if n_jobs is None else effective_n_jobs(n_jobs)
+    n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit] = Member(shard)
     dask_worker.handlers[OPERATION] = _answer
