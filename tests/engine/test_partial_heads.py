@@ -257,7 +257,9 @@ def test_a_regressor_takes_the_same_options() -> None:
         assert model.score(X, targets) > 0.5
 
 
-@pytest.mark.parametrize("options", [{"head": 2}, {"head": 0.4}, {"l1": 0.5}, {"max_labels": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"head": 2}, {"head": 0.4}, {"l1": 0.5, "loss": "label-wise-logistic"}, {"max_labels": 3}], ids=str
+)
 def test_models_go_on_and_are_saved_and_refitted(options: dict[str, Any], tmp_path: Any) -> None:
     from pyboomer import load_model
 
@@ -323,7 +325,7 @@ def test_names_and_indices_are_not_mixed() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:l1=")
-@pytest.mark.parametrize("options", [{"n_rules": 1}, {"l1": 1e6, "n_rules": 5}])
+@pytest.mark.parametrize("options", [{"n_rules": 1}, {"l1": 1e6, "n_rules": 5, "loss": "label-wise-logistic"}])
 def test_models_without_conditions_are_explained(options: dict[str, Any]) -> None:
     model = BoomerClassifier(**options).fit(X, LABELS)
     explanation = model.explain(X[:1])[0]
