@@ -203,6 +203,7 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
     for options, message in (
         ({"early_stopping": True}, "eval_set"),
         ({"calibration": "isotonic"}, "calibration must be None"),
+        ({"device": "cuda"}, "device must be"),
         ({"scoring": "accuracy"}, "scoring must be"),
         ({"max_bins": None}, "max_bins must be"),
     ):

@@ -13,6 +13,7 @@ import click
 
 from pyboomer.cli.group import (
     boomer,
+    connect,
     dask_option,
     json_option,
     labels_option,
@@ -126,7 +127,7 @@ def train(
     xml: str | None,
     labels: Sequence[str],
     sep: str | None,
-    cluster: str | None,
+    dask: str | None,
     as_json: bool,
     quiet: bool,
     **parameters: Any,
@@ -145,12 +146,10 @@ def train(
       boomer train 'part-*.parquet' --labels 'mood_*' -o model.json --dask tcp://host:8786
     """
     check_output(output, list_files(data, xml))
-    if cluster is not None:
+    if dask is not None:
         if xml:
             raise click.UsageError("--xml goes with an ARFF file, which --dask does not read")
-        from pyboomer.dask.files import connect
-
-        with connect(cluster) as client:
+        with connect(dask) as client:
             examples = read_on_cluster(data, labels, sep, parameters["categorical_features"])
             _train(data, examples, output, parameters, as_json, quiet, client)
         return

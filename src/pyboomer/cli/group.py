@@ -74,13 +74,6 @@ sep_option = click.option(
     callback=_read_separator,
     help="What separates the columns of CSV files: a character or `tab`; by default a comma, in .tsv files a tab.",
 )
-dask_option = click.option(
-    "--dask",
-    "cluster",
-    metavar="ADDRESS",
-    help="Let a Dask cluster do it: the address of its scheduler, such as tcp://host:8786, or `local`. DATA may be a "
-    "pattern then, such as 'part-*.parquet'. Needs the extra `dask`.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 
 

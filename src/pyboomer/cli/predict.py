@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pyboomer.cli.group import boomer, dask_option, json_option, sep_option
+from pyboomer.cli.group import boomer, connect, dask_option, json_option, sep_option
 from pyboomer.cli.inputs import list_files, match_names, pick_features, read_features, read_parts
 from pyboomer.cli.options import PREDICTING, LearnerCommand, list_given
 from pyboomer.files import check_output, write_file
@@ -50,7 +50,7 @@ def predict(
     kind: str | None,
     ids: Sequence[str],
     sep: str | None,
-    cluster: str | None,
+    dask: str | None,
     as_json: bool,
     **parameters: Any,
 ) -> None:
@@ -81,10 +81,10 @@ def predict(
     if is_regressor and (kind or "decode" in given):
         raise click.UsageError(f"{model} predicts numbers: --proba, --scores and --decode do not apply")
     learned.set_params(**given)
-    if cluster is not None:
+    if dask is not None:
         if ending != ".parquet" or as_json:
             raise click.UsageError("a cluster writes a folder of Parquet files: name it by -o predictions.parquet")
-        return _predict_on_cluster(cluster, learned, kind, data, sep, ids, str(output))
+        return _predict_on_cluster(dask, learned, kind, data, sep, ids, str(output))
     examples = read_features(data, learned, sep=sep, ids=ids)
     X, names = pick_features(learned, examples), list(learned.label_names_)
     if is_regressor:
@@ -120,11 +120,11 @@ def predict(
 
 
 def _predict_on_cluster(
-    cluster: str, learned: Any, kind: str | None, data: str, sep: str | None, ids: Sequence[str], output: str
+    address: str, learned: Any, kind: str | None, data: str, sep: str | None, ids: Sequence[str], output: str
 ) -> None:
-    from pyboomer.dask.files import connect, write_predictions
+    from pyboomer.dask.files import write_predictions
 
-    with connect(cluster):
+    with connect(address):
         table = read_parts(data, sep)
         names = match_names(ids, [str(name) for name in table.columns], f"{data}: --id", "column")
         method = {"proba": "predict_proba", "scores": "decision_function"}.get(kind or "", "predict")

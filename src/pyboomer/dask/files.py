@@ -1,26 +1,13 @@
 """Files of a cluster: tables in many parts, read by the workers, and predictions written by them, part by part."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import dask
 import dask.dataframe as dd
 import pandas as pd
-from distributed import Client, LocalCluster
 
 from pyboomer.dask.predicting import predict_frame
-
-
-@contextmanager
-def connect(address: str) -> Iterator[Client]:
-    """A client of the cluster at an address, or of a cluster of this machine if it is `local`."""
-    if address == "local":
-        with LocalCluster(dashboard_address=":0") as cluster, Client(cluster) as client:
-            yield client
-        return
-    with Client(address) as client:
-        yield client
 
 
 def read_files(data: str, sep: str | None) -> Any:

@@ -17,13 +17,11 @@ from distributed import Client, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import to_serialize
-from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
 from pyboomer.engine.cluster.steps import Order
-from pyboomer.engine.promise import Chunk
+from pyboomer.engine.promise import Chunk, count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
 CONNECTING = 10  # seconds; who cannot be reached by then is lost
@@ -105,26 +103,26 @@ async def join(
 ) -> None:
     """Make a shard of blocks that the worker has: those learned from, and those held out."""
     blocks, held_out = ([dask_worker.data[key] for key in some] for some in keys[dask_worker.address])
-    n_threads = dask_worker.state.nthreads if n_jobs is None else effective_n_jobs(n_jobs)
+    n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit] = Member(shard)
     dask_worker.handlers[OPERATION] = _answer
 
 
-async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> tuple[list[Chunk], list[Any]]:
+async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> list[Chunk]:
     """Become the leader; returns the rules that there are at the beginning."""
     member = MEMBERS[fit]
     member.team = team = WorkerTeam(fit, dask_worker, member.shard, others)
     member.learner = await _do(member, ClusterLearner, team, course, member.shard.threads.n_threads)
-    return member.learner.take_rules(), member.learner.take_heirs()
+    return member.learner.take_rules()
 
 
-async def learn(fit: str, count: int) -> tuple[list[Chunk], list[Any]]:
+async def learn(fit: str, count: int) -> list[Chunk]:
     """Learn further rules."""
     member = MEMBERS[fit]
     assert member.learner is not None
     await _do(member, member.learner.learn, count)
-    return member.learner.take_rules(), member.learner.take_heirs()
+    return member.learner.take_rules()
 
 
 async def measure(fit: str, held_out: bool) -> float:
@@ -163,11 +161,10 @@ class TeamEngine:
         self.client, self.fit, self.addresses = client, uuid4().hex, sorted(keys)
         self.leader, self.n_rules, self.loss = self.addresses[0], course.n_rules, float("nan")
         self.chunks: list[Chunk] = []
-        self.heirs: list[NDArray[Any]] = []
         self.failed = self.lost = False
         try:
             self._call(join, dict(keys), course.duty, n_jobs, everyone=True)
-            self._add(*self._call(lead, self.addresses[1:], course))
+            self._add(self._call(lead, self.addresses[1:], course))
         except BaseException:
             self.close()
             raise
@@ -197,24 +194,18 @@ class TeamEngine:
         present = self.client.nthreads()
         return [address for address in self.addresses if address in present]
 
-    def _add(self, chunks: list[Chunk], heirs: list[NDArray[Any]]) -> None:
+    def _add(self, chunks: list[Chunk]) -> None:
         self.chunks += chunks
-        self.heirs += heirs
         self.n_rules += len(chunks)
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
-        self._add(*self._call(learn, count))
+        self._add(self._call(learn, count))
 
     def take_rules(self) -> list[Chunk]:
         """The rules learned since the last call."""
         chunks, self.chunks = self.chunks, []
         return chunks
-
-    def take_heirs(self) -> list[NDArray[Any]]:
-        """The conditions that make others needless, of each of these rules."""
-        heirs, self.heirs = self.heirs, []
-        return heirs
 
     def training_loss(self) -> float:
         """The mean loss of the training examples; the last one known, if the team is no more."""
