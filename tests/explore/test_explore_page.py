@@ -491,7 +491,7 @@ def test_the_code_of_the_documentation_runs() -> None:
         exec(compile(block, "explore.md", "exec"), namespace)
     summary = read_summary(Path("digits.html").read_text(encoding="utf-8"))
     assert 108 in summary["examples"]["rows"]  # the example in the picture
-    images = re.findall(r"\]\((images/.*?)\)", text)
+    images = re.findall(r"\]\((\.\./images/.*?)\)", text)
     assert len(images) == 6
     assert all((DOCS / image).stat().st_size < 200_000 for image in images)
 

@@ -409,7 +409,9 @@ class ExplanationDisplay:
             raise ValueError(f"example must be from 0 to {n - 1}, the rows of X, got {example}")
         row = X.iloc[[example]] if hasattr(X, "iloc") else X[example : example + 1]
         options = {"change": False} if hasattr(estimator, "label_vectors_") else {}
-        explained = replace(estimator.explain(row, **options)[0], example=example)
+        explained = estimator.explain(row, **options)[0]
+        name = explained.name if hasattr(X, "iloc") else str(example)
+        explained = replace(explained, example=example, name=name)
         return cls.from_explanation(explained, label=label, top=top, ax=ax)
 
     @classmethod
