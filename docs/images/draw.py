@@ -1,12 +1,15 @@
 """Draw the pictures of the documentation: `python docs/images/draw.py`.
 
 It needs the extras `pandas`, `plot` and `test`, Chromium with its driver, and the font Liberation Sans.
-The map of 174 labels needs the data set cal500, by $PYBOOMER_DATA or from OpenML.
+The map of 174 labels needs the data set cal500, the tutorials emotions and bibtex, by $PYBOOMER_DATA or from OpenML.
 """
 
 import io
+import re
+import runpy
 import shutil
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import matplotlib.pyplot as plt
 from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -54,11 +58,33 @@ def save(name: str, image: Image.Image) -> None:
     reduced.save(FOLDER / f"{name}.png", optimize=True)
 
 
-def save_display(name: str, display: Any) -> None:
+def save_figure(name: str, figure: Any, dpi: int = 80) -> None:
     """Write what matplotlib draws."""
     picture = io.BytesIO()
-    display.figure_.savefig(picture, dpi=80)
+    figure.savefig(picture, dpi=dpi)
     save(name, Image.open(picture))
+
+
+def save_display(name: str, display: Any) -> None:
+    """Write what a display shows."""
+    save_figure(name, display.figure_)
+
+
+def draw_pages(folder: Path) -> None:
+    """Run the tutorials, and write what a block of code draws where the picture below it says; and one example."""
+    block = re.compile(
+        r"^```python\n(.*?)^```\n(?:\n```\n.*?^```\n)?(?:\n!\[[^]]*\]\(\.\./images/(.*?)\.png\))?", re.M | re.S
+    )
+    for page in sorted((FOLDER.parent / "tutorials").glob("*.md")):
+        names: dict[str, Any] = {}
+        with chdir(folder):  # tables and models are saved
+            for code, picture in block.findall(page.read_text(encoding="utf-8")):
+                exec(compile(code, str(page), "exec"), names)
+                if picture:
+                    save_figure(picture, plt.gcf())
+                plt.close("all")
+    runpy.run_path(str(FOLDER.parent.parent / "examples" / "plot_rules_on_pixels.py"))
+    save_figure("rules-on-pixels", plt.gcf(), dpi=90)
 
 
 def open_browser() -> webdriver.Chrome:
@@ -145,6 +171,7 @@ def main() -> None:
     many = BoomerClassifier(n_rules=500, max_conditions=4, random_state=1).fit(songs.to_frame(), songs.labels_frame())
     save_display("label-dependence-174", LabelDependenceDisplay.from_estimator(many, top=24))
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+        draw_pages(Path(folder))
         photograph_rules(browser, clf.rules_, Path(folder))
         page = Path(folder) / "digits.html"
         clf.to_html(page, X=X_test, y=Y_test, title="Seven segments of a handwritten digit")
