@@ -324,6 +324,8 @@ def report(rows: list[dict[str, Any]]) -> str:
         ],
     )
     lines.append(ABOUT_THE_FLOOR.format(bandwidth=BANDWIDTH / 1e12))
+    loads = [row["seconds to load the kernels"] for row in rows if "seconds to load the kernels" in row]
+    lines += [f"To load the kernels takes {max(loads)} s if they have to be compiled, {min(loads)} s later.", ""]
     lines += make_table(
         ("data", "rules", "seconds"), [(row["fit"], row["rules"], row["seconds"]) for row in rows if "fit" in row]
     )

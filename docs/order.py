@@ -3,7 +3,7 @@
 STORY = (
     *("quick_start", "reading_rules", "rules_on_pixels", "page", "label_dependence", "additive_model"),
     *("distilled_model", "editing_with_an_expert", "two_losses", "figure_1", "comparison", "number_of_rules"),
-    *("early_stopping", "calibration", "unknown_labels", "sparse_text", "regression"),
+    *("early_stopping", "calibration", "unknown_labels", "sparse_text", "regression", "cluster"),
 )
 
 

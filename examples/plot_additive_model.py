@@ -2,8 +2,8 @@
 An additive model of several labels
 ===================================
 
-With one condition per rule, a model is a sum of steps: one curve per feature and label, and nothing else. That can be
-drawn and understood as a whole.
+With one condition per rule, a model is a sum of steps: one curve per feature and label, and nothing else. You can draw
+and understand it as a whole.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ from pyboomer.explore.displays import ShapeDisplay
 from pyboomer.metrics import subset_zero_one_loss
 
 # %%
-# Songs, and how they are felt. What makes a song calm, for a party or sad is known here, and rules have to find it.
+# Songs and their moods. Here we know what makes a song calm, sad or fit for a party; the rules have to find it.
 rng = np.random.default_rng(1)
 n = 1200
 songs = pd.DataFrame(
@@ -46,8 +46,8 @@ total = shapes.intercept + sum(shape(X_test[shape.name]) for shape in shapes.fea
 np.testing.assert_allclose(total, clf.decision_function(X_test), atol=1e-9)
 
 # %%
-# All of it in a picture. The tempo speaks for *party* between 110 and 140 and nowhere else; *sad* goes by the mode; the
-# year, which has nothing to do with it, stays near zero. Shades at the bottom show where the songs are.
+# All of it in a picture. A tempo between 110 and 140 speaks for *party*; *sad* goes by the mode; the year has nothing
+# to do with moods and stays near zero. Shades at the bottom show where the songs are.
 ShapeDisplay.from_shapes(shapes)
 ShapeDisplay.from_shapes(shapes, label="party")
 plt.show()

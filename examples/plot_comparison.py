@@ -2,10 +2,9 @@
 Rules for all labels against BR, LP and CC
 ==========================================
 
-There are three classical ways to make a classifier of one target work for several labels. Binary relevance (BR) learns
-one model per label; the label powerset (LP) takes each label vector for a class; a classifier chain (CC) gives each
-label the predictions for the labels before it as features. Here they all use the same rule learner, beside the two
-losses that learn all labels at once.
+There are three classical ways from one label to several. Binary relevance (BR) learns one model per label. The label
+powerset (LP) takes each label vector for a class. A classifier chain (CC) passes the predictions for earlier labels on
+as features. Here all of them use the same rule learner, beside two losses that learn all labels at once.
 """
 
 import time
@@ -44,7 +43,7 @@ methods = {
 }
 
 # %%
-# All methods may use as many rules: BR and CC a seventh of them for each of their seven models.
+# All methods get the same number of rules: BR and CC a seventh of them for each of their seven models.
 results = {}
 for name, fit in methods.items():
     start = time.perf_counter()
@@ -55,9 +54,9 @@ for name, fit in methods.items():
     print(f"{name:13}", "  ".join(f"{value:6.2%}" for value in results[name]), f"  {seconds:.1f} s")
 
 # %%
-# Rules for all labels at once beat those for one label at a time by every measure, and where whole label vectors count
-# (in the middle), it pays to know how labels depend on each other: CC is ahead of BR, the example-wise loss of the
-# label-wise one. LP is at its best here: there are only ten label vectors, each with many examples.
+# Rules for all labels at once win by every measure. Where whole label vectors count (in the middle), it pays to know
+# how labels depend on each other: CC is ahead of BR, and the example-wise loss ahead of the label-wise one. LP is at
+# its best here: there are only ten label vectors, each with many examples.
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.8), layout="constrained", sharey=True)
 titles = ("Hamming loss", "subset 0/1 loss", "F1 per example (higher is better)")
 for ax, title, values in zip(axes, titles, zip(*results.values(), strict=True), strict=True):

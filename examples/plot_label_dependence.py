@@ -2,8 +2,8 @@
 Label dependence
 ================
 
-A model tells which labels it predicts together, and which one instead of the other: the correlation of their
-probabilities. The heads of its rules tell it without any examples, less exactly.
+Which labels does a model predict together, and which exclude each other? The correlation of their probabilities shows
+it. The heads of the rules show it, too, without any examples but less exactly.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ digits = load_dataset("digits7")
 clf = BoomerClassifier(n_rules=300, learning_rate=0.2, random_state=1).fit(digits.to_frame(), digits.labels_frame())
 
 # %%
-# The strongest dependencies: segments a and d, top and bottom, which a 1 and a 4 both lack; and b against f, the upper
-# right and the upper left, of which a 2 and a 3 have b, a 5 and a 6 have f.
+# The strongest dependencies: a and d, top and bottom, which a 1 and a 4 both lack; and b against f, the upper right and
+# the upper left: a 2 and a 3 have b, a 5 and a 6 have f.
 dependence = label_dependence(clf, digits.to_frame())
 print(dependence.list_pairs().head(6).to_string(index=False, float_format="{:+.2f}".format))
 

@@ -2,8 +2,8 @@
 How many rules? Tuning without refitting
 ========================================
 
-The first rules of a model are the model as it was when it had no more. So one fit is enough to find the number of rules
-that is best by any measure, and to cut the model there.
+The first rules of a model are the model as it was then. So one fit is enough to find the best number of rules by any
+measure, and to cut the model there.
 """
 
 import matplotlib.pyplot as plt
@@ -27,13 +27,13 @@ curve = training_curve(clf, X, Y, X_valid, Y_valid)
 TrainingCurveDisplay.from_curve(curve)
 
 # %%
-# Each measure has a best number of rules of its own. The first so many rules are the model to keep.
+# Each measure has its own best number of rules. Keep the rules up to there.
 best = {measure: curve.find_best(measure) for measure in curve.larger_is_better}
 print(best)
 short = replace_rules(clf, clf.rules_[: best["hamming_loss"]])
 
 # %%
-# Examples that had no part in the choice tell what it was worth.
+# Examples that had no part in the choice show what it was worth.
 losses = {len(model.rules_): hamming_loss(Y_test, model.predict(X_test)) for model in (clf, short)}
 for n_rules, loss in losses.items():
     print(f"{n_rules:4} rules: Hamming loss {loss:.1%}")

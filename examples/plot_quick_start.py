@@ -19,7 +19,7 @@ digits = load_dataset("digits7")
 X, X_test, Y, Y_test = train_test_split(digits.to_frame(), digits.labels_frame(), random_state=1)
 
 # %%
-# A model is fitted as any other of scikit-learn, and says what it has learned.
+# Fit it like any other model of scikit-learn, and print what it has learned.
 clf = BoomerClassifier(n_rules=500, learning_rate=0.2, max_conditions=3, random_state=1).fit(X, Y)
 accuracy = clf.score(X_test, Y_test)
 print(f"{accuracy:.1%} of the displays are right in every segment\n")

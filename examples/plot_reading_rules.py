@@ -2,8 +2,8 @@
 Reading rules
 =============
 
-A model is a list of rules; an example gets the scores of all rules whose conditions it meets. This is how to find the
-rules that matter, and how to see why an example was predicted as it was.
+A model is a list of rules. An example gets the scores of all rules whose conditions it meets. Here is how to find the
+rules that matter, and how to explain a prediction.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from pyboomer import BoomerClassifier
 from pyboomer.explore.displays import ExplanationDisplay
 
 # %%
-# Songs with a tempo, a style and whether they were recorded live; moods that people hear in them. Some tempos are
+# Songs have a tempo, a style, and may be recorded live. The labels are moods that people hear in them. Some tempos are
 # missing.
 rng = np.random.default_rng(0)
 n = 600
@@ -38,8 +38,8 @@ songs.loc[rng.random(n) < 0.05, "tempo"] = np.nan
 clf = BoomerClassifier(n_rules=200, learning_rate=0.2, random_state=1).fit(songs, moods)
 
 # %%
-# Printed rules have their numbers, the examples they cover, and their share of the gain of all rules. Those of largest
-# gain say most; `mentioning` finds those about a feature or a label. Numbers stay those of the model.
+# Each line has the number of the rule, the examples it covers, and its share of the gain. Rules of large gain say most.
+# `mentioning` finds rules about a feature or a label. Rules keep their numbers.
 print(clf.rules_.by_gain()[:5], "\n")
 print(clf.rules_.mentioning(feature="live", label="raw").by_gain()[:3], "\n")
 

@@ -2,10 +2,9 @@
 Two losses, two measures
 ========================
 
-Which loss to minimise depends on the data and on how predictions are judged. If only whole label vectors count (subset
-0/1 loss) and labels depend on each other, the example-wise loss wins, because it looks at all labels of an example at
-once. If each label counts on its own (Hamming loss) and labels are independent, nothing is gained by that, and the
-label-wise loss is the one.
+Which loss to minimise depends on the data and on how you are judged. If whole label vectors count (subset 0/1 loss) and
+labels depend on each other, the example-wise loss wins: it looks at all labels of an example at once. If each label
+counts by itself (Hamming loss) and labels are independent, the label-wise loss is better.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Labels that are not known
 =========================
 
-Someone looked at some labels of some examples, and at others not at all: NaN in Y. That a label is not known does not
-mean "no", and an example with an unknown label still has the others. What is known is learned from.
+Nobody looked at some labels of some examples: NaN in Y. Unknown does not mean "no", and an example with an unknown
+label still has the others. pyboomer learns from whatever is known.
 """
 
 import matplotlib.pyplot as plt

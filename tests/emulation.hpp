@@ -12,6 +12,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __launch_bounds__(...)
 #define __shared__ static
 #define DYNAMIC_SHARED(type, name) type* name = (type*)emulated_shared
 

@@ -177,8 +177,8 @@ def test_what_has_no_counterpart_is_refused_with_a_reason(
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"max_rule": 5}, "'max_rule' is no parameter of mlrl-boomer: did you mean 'max_rules'?"),
-        ({"gibberish": 5}, "'gibberish' is no parameter of mlrl-boomer"),
+        ({"max_rule": 5}, "'max_rule' is not a parameter of mlrl-boomer: did you mean 'max_rules'?"),
+        ({"gibberish": 5}, "'gibberish' is not a parameter of mlrl-boomer"),
         ({"loss": "hinge"}, "loss must be one of logistic-decomposable, "),
         ({"max_rules": 0}, "max_rules=0, no limit, has no counterpart in pyboomer"),
         ({"max_rules": 2.5}, "max_rules must be a whole number of at least 0, got 2.5"),
@@ -206,7 +206,7 @@ def test_a_mistake_is_named(config: dict[str, Any], message: str) -> None:
 def test_something_else_is_no_configuration() -> None:
     with pytest.raises(TypeError, match="got list"):
         from_mlrl(["max_rules", 5])
-    with pytest.raises(ValueError, match="is no parameter of mlrl-boomer"):
+    with pytest.raises(ValueError, match="is not a parameter of mlrl-boomer"):
         from_mlrl(BoomerClassifier())
 
 
@@ -229,7 +229,7 @@ def test_a_regressor_has_a_loss_and_parameters_of_its_own() -> None:
     for config, message in (
         ({"loss": "squared-error-non-decomposable"}, "pyboomer.Loss"),
         ({"loss": "logistic-decomposable"}, "loss must be one of squared-error-decomposable"),
-        ({"binary_predictor": "gfm"}, "'binary_predictor' is no parameter"),
+        ({"binary_predictor": "gfm"}, "'binary_predictor' is not a parameter"),
         ({"instance_sampling": "stratified-example-wise"}, "instance_sampling must be one of none, with"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -64,6 +64,7 @@ def load_digits() -> datasets.Dataset:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A cluster of threads of this process, which is what pages join wherever they say that a scheduler is."""
     distributed = pytest.importorskip("distributed")
+    import_module("pyboomer.dask")  # which takes the class of clients for a type
     kind = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**kind) as cluster, distributed.Client(cluster) as client:
         monkeypatch.setattr(distributed, "Client", lambda *_, **__: client)
@@ -110,7 +111,7 @@ def test_pictures_are_where_pages_say() -> None:
 
 def test_every_public_name_is_in_the_reference() -> None:
     found = {id(resolve(name)) for name in list_names()}
-    for module in (pyboomer, datasets, editing, experiments, losses, metrics):
+    for module in (pyboomer, import_module("pyboomer.dask"), datasets, editing, experiments, losses, metrics):
         names = getattr(module, "__all__", None) or [
             name
             for name, value in vars(module).items()

@@ -102,7 +102,7 @@ def test_going_on_with_unknown_categories_is_an_error_that_names_the_feature(kin
     other = TABLE.copy()
     other[5, 0] = 77
     name = "0" if kind is pd.DataFrame else "x0"
-    with pytest.raises(ValueError, match=f"feature '{name}' has a category that the model to go on with does not know"):
+    with pytest.raises(ValueError, match=f"feature '{name}' has a category that the model does not know"):
         model.set_params(n_rules=30).fit(kind(other), Y)
 
 

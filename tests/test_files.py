@@ -94,7 +94,12 @@ WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\([^)]*
 def test_nothing_else_in_the_package_writes_files() -> None:
     """But the store of compiled code: what is lost or damaged there is made anew."""
     source = Path(files.__file__).parent
-    found = {path.relative_to(source).as_posix() for path in source.rglob("*.py") if WRITES.search(path.read_text())}
+
+    def writes(path: Path) -> bool:
+        lines = path.read_text().splitlines()
+        return any(WRITES.search(line) for line in lines if not line.lstrip().startswith(">>> "))  # examples may
+
+    found = {path.relative_to(source).as_posix() for path in source.rglob("*.py") if writes(path)}
     assert found == {"files.py", "compiling/store.py"}
 
 

@@ -152,10 +152,16 @@ def plot_regression(result: dict[str, Any]) -> None:
     assert result["errors"]["absolute-error"] < result["errors"]["squared-error"] / 2
 
 
+@claim
+def plot_cluster(result: dict[str, Any]) -> None:
+    assert result["same"]
+    assert result["accuracy"] > 0.8
+
+
 # `make -C docs html` runs every example; the claims of these, which show what others test, are for `pytest -m slow`.
 SLOW = {
     *("plot_figure_1", "plot_rules_on_pixels", "plot_distilled_model", "plot_calibration", "plot_sparse_text"),
-    *("plot_early_stopping", "plot_editing_with_an_expert", "plot_page", "plot_regression"),
+    *("plot_early_stopping", "plot_editing_with_an_expert", "plot_page", "plot_regression", "plot_cluster"),
 }
 
 

@@ -607,14 +607,14 @@ REGRESSOR_ROWS = tuple(_for_regressor(row) for row in ROWS if row.name not in _O
 
 
 def from_mlrl(config: Any, *, regression: bool = False) -> BoomerClassifier | BoomerRegressor:
-    """An unfitted estimator that does what mlrl-boomer would do with a configuration, as nearly as possible.
+    """Make an unfitted estimator that does what mlrl-boomer would do with a configuration, as nearly as possible.
 
     Parameters
     ----------
     config : mapping, or estimator of mlrl-boomer
-        Parameters by name; those left out, or None, have the defaults of mlrl-boomer, not of pyboomer.
+        Parameters by name. Those left out, or None, get the defaults of mlrl-boomer, not of pyboomer.
     regression : bool, default=False
-        Whether a mapping is meant for a regressor; an estimator tells by itself.
+        Whether a mapping is for a regressor. An estimator says so itself.
 
     Examples
     --------
@@ -632,7 +632,7 @@ def from_mlrl(config: Any, *, regression: bool = False) -> BoomerClassifier | Bo
         if name not in rows:
             close = get_close_matches(str(name), rows, n=1)
             raise ValueError(
-                f"{name!r} is no parameter of mlrl-boomer" + (f": did you mean {close[0]!r}?" if close else "")
+                f"{name!r} is not a parameter of mlrl-boomer" + (f": did you mean {close[0]!r}?" if close else "")
             )
     settings = {name: row.read(config.get(name)) for name, row in rows.items()}
     estimator = BoomerRegressor() if regression else BoomerClassifier.paper()

@@ -222,7 +222,7 @@ class RuleEstimator(BaseEstimator, ABC):
         """Keep what was learned, or the best part of it, of which `measure` tells the loss; warn of what is odd."""
         rules, loss, course, error = trained
         if self.l1 > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
-            warnings.warn(f"l1={self.l1} leaves no score of any rule: choose a smaller one", UserWarning, stacklevel=4)
+            warnings.warn(f"l1={self.l1} makes every score zero: choose a smaller one", UserWarning, stacklevel=4)
         if not loss <= min(course) + RISE * abs(course[0]):
             warnings.warn(
                 f"the training loss has risen from {min(course):.4g} to {loss:.4g}: steps are too long; choose a "

@@ -10,13 +10,13 @@ from pyboomer.regressor import BoomerRegressor
 
 
 def load_model(path: str | Path, loss: Loss | None = None) -> Any:
-    """Read a model that was written by the method `save` of a `BoomerClassifier` or a `BoomerRegressor`.
+    """Read a model that `BoomerClassifier.save` or `BoomerRegressor.save` has written.
 
     Parameters
     ----------
     path : str or path
     loss : Loss, optional
-        The loss, if the model was learned with a user's own.
+        The loss, if the model was learned with a loss of your own.
 
     Examples
     --------

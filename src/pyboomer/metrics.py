@@ -9,10 +9,10 @@ In the formulas, y_n and p_n are the sets of true and of predicted labels of exa
 replace means over examples by weighted means, and counts of examples by sums of their weights.
 
 A true label that is NaN, None, NA or masked is not known. It is left out, as if the example or the label did not exist
-there; so are examples and labels of which nothing is known.
+there. Examples and labels without any known value are left out, too.
 
-Where there is nothing to divide by, such as the precision of an example that no label is predicted for, a metric has a
-parameter `zero_division`: what counts instead. It is 1 by default, since nothing is wrong there; scikit-learn has 0.
+Some measures are 0/0 for some examples, such as the precision of an example without predicted labels. The parameter
+`zero_division` says what counts there: 1 by default, since nothing is wrong; scikit-learn has 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None) -> floa
     Returns
     -------
     float
-        Between 0, all labels are right, and 1.
+        Between 0 (all labels are right) and 1.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def subset_zero_one_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None)
     Returns
     -------
     float
-        Between 0, all label vectors are right, and 1.
+        Between 0 (all label vectors are right) and 1.
 
     Examples
     --------
@@ -96,12 +96,12 @@ def example_f1(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_divi
     sample_weight : array-like of shape (N,), optional
         Weights of the examples.
     zero_division : {0, 1}, default=1
-        What an example counts that has no true and no predicted label: by default 1, nothing is wrong with it.
+        The value of an example without true and without predicted labels; 1 means that nothing is wrong with it.
 
     Returns
     -------
     float
-        Between 0 and 1, all label vectors are right.
+        Between 0 and 1 (all label vectors are right).
 
     Examples
     --------
@@ -129,12 +129,12 @@ def example_precision(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, ze
     sample_weight : array-like of shape (N,), optional
         Weights of the examples.
     zero_division : {0, 1}, default=1
-        What an example counts that has no predicted label, whatever its true ones: by default 1.
+        The value of an example without predicted labels, whatever its true ones.
 
     Returns
     -------
     float
-        Between 0 and 1, all predicted labels are true.
+        Between 0 and 1 (all predicted labels are true).
 
     Examples
     --------
@@ -161,12 +161,12 @@ def example_recall(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_
     sample_weight : array-like of shape (N,), optional
         Weights of the examples.
     zero_division : {0, 1}, default=1
-        What an example counts that has no true label, whatever its predicted ones: by default 1.
+        The value of an example without true labels, whatever its predicted ones.
 
     Returns
     -------
     float
-        Between 0 and 1, all true labels are predicted.
+        Between 0 and 1 (all true labels are predicted).
 
     Examples
     --------
@@ -193,12 +193,12 @@ def example_jaccard(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero
     sample_weight : array-like of shape (N,), optional
         Weights of the examples.
     zero_division : {0, 1}, default=1
-        What an example counts that has no true and no predicted label: by default 1, nothing is wrong with it.
+        The value of an example without true and without predicted labels; 1 means that nothing is wrong with it.
 
     Returns
     -------
     float
-        Between 0 and 1, all label vectors are right.
+        Between 0 and 1 (all label vectors are right).
 
     Examples
     --------
@@ -348,7 +348,7 @@ def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> fl
 
 
 def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
-    r"""Return the share of pairs of a true label and another of which the other is ranked as high or higher.
+    r"""Return the share of pairs of a true label and another where the other is ranked as high or higher.
 
     .. math:: \frac{1}{N} \sum_n \frac{|\{(k, j): k \in y_n, j \notin y_n, s_{nj} \geq s_{nk}\}|}{|y_n| (K - |y_n|)}
 
@@ -366,7 +366,7 @@ def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> floa
     Returns
     -------
     float
-        Between 0, all true labels are ranked before all others, and 1.
+        Between 0 (all true labels are ranked before all others) and 1.
 
     Examples
     --------
@@ -400,7 +400,7 @@ def one_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
     Returns
     -------
     float
-        Between 0, the first label of each example is true, and 1.
+        Between 0 (the first label of each example is true) and 1.
 
     Examples
     --------
@@ -515,7 +515,7 @@ def _find_auc(true: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> float
 
 @dataclass(frozen=True)
 class Metric:
-    """A function of true labels and predictions; whether more of it is better, and whether it has `zero_division`.
+    """A function of true labels and predictions, with its sense: whether larger is better, and whether it can be 0/0.
 
     Examples
     --------
@@ -567,7 +567,7 @@ def evaluate(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None, zero_divisi
     sample_weight : array-like of shape (N,), optional
         Weights of the examples.
     zero_division : {0, 1}, default=1
-        What counts where there is nothing to divide by; see each metric.
+        What counts where a measure is 0/0; see each metric.
 
     Returns
     -------

@@ -355,13 +355,13 @@ def test_what_is_no_table_of_examples_is_refused(table: Any, labels: Any, messag
 BAD_CHOICES = {
     "index too large": ([0, 9], "categorical_features has index 9, but X has 4 features"),
     "index too small": ([-5], "categorical_features has index -5, but X has 4 features"),
-    "unknown name": (["a", "zz"], "categorical_features has 'zz', which is no column of X"),
+    "unknown name": (["a", "zz"], "categorical_features has 'zz', which is not a column of X"),
     "mask too short": ([True], "categorical_features is a mask of length 1, but X has 4 features"),
     "mask too long": (np.ones(5, dtype=bool), "categorical_features is a mask of length 5, but X has 4 features"),
     "misspelt string": ("form_dtype", "categorical_features must be None, \"from_dtype\", .* got 'form_dtype'"),
     "two dimensions": ([[0]], "categorical_features must be one-dimensional, got 2 dimensions"),
-    "floats": ([1.0], "categorical_features has 1.0, which is no column of X"),
-    "nothing named": ([None], "categorical_features has None, which is no column of X"),
+    "floats": ([1.0], "categorical_features has 1.0, which is not a column of X"),
+    "nothing named": ([None], "categorical_features has None, which is not a column of X"),
 }
 
 
@@ -369,7 +369,7 @@ BAD_CHOICES = {
 @pytest.mark.parametrize("table", [X, FRAME, sp.csr_array(X)], ids=["dense", "frame", "sparse"])
 def test_a_bad_choice_of_nominal_features_is_refused(choice: Any, message: str, table: Any) -> None:
     if isinstance(choice, list) and choice[0] == "a" and table is not FRAME:
-        message = "categorical_features has 'a', which is no column of X"
+        message = "categorical_features has 'a', which is not a column of X"
     with pytest.raises(ValueError, match=message):
         fit(table, categorical_features=choice)
 

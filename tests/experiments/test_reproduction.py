@@ -486,7 +486,7 @@ def test_pairs_are_tried_in_the_order_of_the_budget() -> None:
 
 
 def test_the_code_of_the_page_on_experiments_runs() -> None:
-    page = Path(__file__).parents[2] / "docs" / "experiments.md"
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "experiments.md"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
     namespace: dict[str, Any] = {}

@@ -28,7 +28,7 @@ from pyboomer.explore.page.summary import draw_rows, find_image, summarise
 from pyboomer.losses import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
-ASSETS, DOCS = ROOT / "src" / "pyboomer" / "explore" / "page" / "assets", ROOT / "docs"
+ASSETS, DOCS = ROOT / "src" / "pyboomer" / "explore" / "page" / "assets", ROOT / "docs" / "how-to"
 
 
 def unpack(packed: dict[str, str]) -> np.ndarray:

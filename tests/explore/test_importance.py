@@ -215,7 +215,7 @@ def test_unknown_labels_are_left_out() -> None:
     assert by_metric.overall[0] > 0.1
     rest = np.where(np.arange(3) == 1, np.nan, Y)
     assert permutation_importance(fit(), X, rest, measure="example_f1", random_state=0).overall[0] > 0.1
-    with pytest.raises(ValueError, match="needs examples of which all labels are known"):
+    with pytest.raises(ValueError, match="needs examples with all labels known"):
         permutation_importance(fit(), X, rest, measure="accuracy")
 
 

@@ -375,7 +375,7 @@ def test_without_onnx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
 # --- Real data --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["emotions", "birds", "enron"])
+@pytest.mark.parametrize("name", ["emotions", "birds", pytest.param("enron", marks=pytest.mark.slow)])
 def test_the_outputs_for_real_data_are_those_of_the_model(
     name: str, variant: dict[str, Any], benchmark_data: Callable[[str], Dataset]
 ) -> None:

@@ -412,7 +412,7 @@ def test_large_models_compile(n_rules: int, n_labels: int) -> None:
 # --- Real data --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["emotions", "birds", "enron"])
+@pytest.mark.parametrize("name", ["emotions", "birds", pytest.param("enron", marks=pytest.mark.slow)])
 def test_scores_for_real_data_are_exactly_those_of_the_model(
     name: str, variant: dict[str, Any], benchmark_data: Callable[[str], Dataset]
 ) -> None:

@@ -122,7 +122,7 @@ def test_a_scorer_sees_only_complete_examples_and_the_loss_all() -> None:
     masked[np.arange(300), np.arange(300) % 5] = np.nan
     with (
         pytest.warns(UserWarning, match="no example has all its labels known"),
-        pytest.raises(ValueError, match='scoring must be "loss": of no held-out example all labels are known'),
+        pytest.raises(ValueError, match='scoring must be "loss": no held-out example has all its labels known'),
     ):
         classifier(loss="joint-logistic", early_stopping=True, scoring="accuracy", n_rules=50).fit(X, masked)
 

@@ -58,7 +58,7 @@ def show_demo(output: str) -> None:
     drawings = {"a test digit": draw_pixels(X_test[n]), "truth": draw_segments(Y_test[n])}
     drawings |= {loss.removesuffix("-logistic"): draw_segments(Y_pred[n]) for loss, Y_pred in predicted.items()}
     click.echo(
-        "\nPREDICTION  The label-wise loss looks at each segment on its own, and may light what is no\n"
+        "\nPREDICTION  The label-wise loss looks at each segment by itself, and may light what is not a\n"
         "digit at all; the example-wise loss wants the whole display right.\n\n" + join_drawings(drawings)
     )
 

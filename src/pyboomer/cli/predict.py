@@ -79,7 +79,7 @@ def predict(
     given = list_given(ctx, parameters)
     is_regressor = not hasattr(learned, "classes_")
     if is_regressor and (kind or "decode" in given):
-        raise click.UsageError(f"{model} predicts numbers, which --proba, --scores and --decode are not for")
+        raise click.UsageError(f"{model} predicts numbers: --proba, --scores and --decode do not apply")
     learned.set_params(**given)
     if dask is not None:
         if ending != ".parquet" or as_json:
@@ -120,11 +120,11 @@ def predict(
 
 
 def _predict_on_cluster(
-    dask: str, learned: Any, kind: str | None, data: str, sep: str | None, ids: Sequence[str], output: str
+    address: str, learned: Any, kind: str | None, data: str, sep: str | None, ids: Sequence[str], output: str
 ) -> None:
     from pyboomer.dask.files import write_predictions
 
-    with connect(dask):
+    with connect(address):
         table = read_parts(data, sep)
         names = match_names(ids, [str(name) for name in table.columns], f"{data}: --id", "column")
         method = {"proba": "predict_proba", "scores": "decision_function"}.get(kind or "", "predict")

@@ -23,7 +23,7 @@ def read_files(package: str, *names: str) -> str:
 
 def list_kernels(program: str) -> tuple[str, ...]:
     """The names of all kernels of a program."""
-    return tuple(re.findall(r"^KERNEL (\w+)\(", program, flags=re.MULTILINE))
+    return tuple(re.findall(r"^KERNEL .*?(\w+)\(const Fit", program, flags=re.MULTILINE))
 
 
 @cache

@@ -33,10 +33,22 @@ def _add_client(local: type[RuleEstimator]) -> Callable[..., None]:
     return __init__
 
 
+EXAMPLE = """Examples
+    --------
+    >>> from pyboomer.dask import DaskNAME
+    >>> model = DaskNAME(n_rules=500, random_state=1)
+    >>> model.fit(X, Y)  # doctest: +SKIP
+    >>> model.to_local().save("model.json")  # doctest: +SKIP
+
+    X and Y are arrays or DataFrames of Dask. A client of the cluster must be there: ``Client("tcp://host:8786")``.
+    """
+
+
 def _describe(local: type[RuleEstimator]) -> str:
-    """The docstring of a local estimator, with one more parameter."""
-    before, after = str(local.__doc__).split("\n    Attributes\n")
-    return f"{before.rstrip()}\n    {CLIENT}\n    Attributes\n{after}".replace(local.__name__, f"Dask{local.__name__}")
+    """The docstring of a local estimator, with one more parameter and an example of its own."""
+    before, after = str(local.__doc__).split("\n    Examples\n")[0].split("\n    Attributes\n")
+    text = f"{before.rstrip()}\n    {CLIENT}\n    Attributes\n{after}".replace(local.__name__, f"Dask{local.__name__}")
+    return f"{text}\n    {EXAMPLE.replace('NAME', local.__name__)}"
 
 
 class DaskEstimator(RuleEstimator):

@@ -39,7 +39,7 @@ from pyboomer.engine.cluster.learner import Course, Summary, assign, check_setti
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
-from pyboomer.learning.training import Lesson, Watch, collect_rules, run
+from pyboomer.learning.training import Lesson, Watch, collect_rules, join_heirs, run
 from pyboomer.losses.catalog import DEGREE
 from pyboomer.losses.twins import QUADRATIC
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -133,7 +133,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
         validation = None if held_out is None else validate(model, engine, lesson, losses, past)
 
         def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
-            return collect_rules(chunks, lesson, edges).without_conditions(_join_heirs(chunks, engine.take_heirs()))
+            return collect_rules(chunks, lesson, edges).without_conditions(join_heirs(chunks))
 
         trained = run(engine, name_rules, settings.n_rules, lesson.loss_scale, watch, past, validation)
         trained = trained._replace(rules=round_by_bins(trained.rules, ends))
@@ -154,11 +154,6 @@ def plan_course(
         duty = duty._replace(head=default[0])
     fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, schema.names))
     return Course(settings, duty, summary, n_labels, fixed, default, 0 if past is None else len(past))
-
-
-def _join_heirs(chunks: Sequence[Chunk], heirs: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    begins = np.cumsum([0, *(len(chunk.conditions) for chunk in chunks)])
-    return np.concatenate([own + begin for own, begin in zip(heirs, begins, strict=False)])
 
 
 # --- What is known of all examples ------------------------------------------------------------------------------------

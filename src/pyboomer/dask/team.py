@@ -17,7 +17,6 @@ from distributed import Client, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import to_serialize
-from numpy.typing import NDArray
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
@@ -110,20 +109,20 @@ async def join(
     dask_worker.handlers[OPERATION] = _answer
 
 
-async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> tuple[list[Chunk], list[Any]]:
+async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> list[Chunk]:
     """Become the leader; returns the rules that there are at the beginning."""
     member = MEMBERS[fit]
     member.team = team = WorkerTeam(fit, dask_worker, member.shard, others)
     member.learner = await _do(member, ClusterLearner, team, course, member.shard.threads.n_threads)
-    return member.learner.take_rules(), member.learner.take_heirs()
+    return member.learner.take_rules()
 
 
-async def learn(fit: str, count: int) -> tuple[list[Chunk], list[Any]]:
+async def learn(fit: str, count: int) -> list[Chunk]:
     """Learn further rules."""
     member = MEMBERS[fit]
     assert member.learner is not None
     await _do(member, member.learner.learn, count)
-    return member.learner.take_rules(), member.learner.take_heirs()
+    return member.learner.take_rules()
 
 
 async def measure(fit: str, held_out: bool) -> float:
@@ -162,11 +161,10 @@ class TeamEngine:
         self.client, self.fit, self.addresses = client, uuid4().hex, sorted(keys)
         self.leader, self.n_rules, self.loss = self.addresses[0], course.n_rules, float("nan")
         self.chunks: list[Chunk] = []
-        self.heirs: list[NDArray[Any]] = []
         self.failed = self.lost = False
         try:
             self._call(join, dict(keys), course.duty, n_jobs, everyone=True)
-            self._add(*self._call(lead, self.addresses[1:], course))
+            self._add(self._call(lead, self.addresses[1:], course))
         except BaseException:
             self.close()
             raise
@@ -196,24 +194,18 @@ class TeamEngine:
         present = self.client.nthreads()
         return [address for address in self.addresses if address in present]
 
-    def _add(self, chunks: list[Chunk], heirs: list[NDArray[Any]]) -> None:
+    def _add(self, chunks: list[Chunk]) -> None:
         self.chunks += chunks
-        self.heirs += heirs
         self.n_rules += len(chunks)
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
-        self._add(*self._call(learn, count))
+        self._add(self._call(learn, count))
 
     def take_rules(self) -> list[Chunk]:
         """The rules learned since the last call."""
         chunks, self.chunks = self.chunks, []
         return chunks
-
-    def take_heirs(self) -> list[NDArray[Any]]:
-        """The conditions that make others needless, of each of these rules."""
-        heirs, self.heirs = self.heirs, []
-        return heirs
 
     def training_loss(self) -> float:
         """The mean loss of the training examples; the last one known, if the team is no more."""

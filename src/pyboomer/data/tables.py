@@ -160,7 +160,7 @@ def refuse_new_categories(table: Table) -> None:
     for f, codes in columns.items():
         if (codes >= len(categories[f])).any():
             name = table.schema.names[f]
-            raise ValueError(f"feature {name!r} has a category that the model to go on with does not know")
+            raise ValueError(f"feature {name!r} has a category that the model does not know")
 
 
 def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
@@ -260,7 +260,7 @@ def find_features(parameter: str, choice: Any, names: tuple[str, ...]) -> NDArra
         return mask
     for name in chosen.tolist():
         if name not in names:
-            raise ValueError(f"{parameter} has {name!r}, which is no column of X")
+            raise ValueError(f"{parameter} has {name!r}, which is not a column of X")
         mask[names.index(name)] = True
     return mask
 

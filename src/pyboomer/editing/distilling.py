@@ -61,24 +61,24 @@ def distil(
     n_rules: int | None = None,
     n_conditions: int | None = None,
 ) -> Model:
-    """The best small model that can be made of a fitted one: a copy with few rules, whose heads are learned anew.
+    """Make a small model of a fitted one: the few rules that matter most, with heads learned again.
 
     Parameters
     ----------
     model : fitted estimator
-        It stays as it is. Its rules, and beginnings of them, are what is chosen from: 1000 are better than 100.
+        It stays as it is. Its rules and their beginnings are the candidates: 1000 rules are better than 100.
     X, y, sample_weight : as in `fit`
         The examples that the model was learned from, or others like them.
     n_rules : int, optional
-        How many rules there may be, the default rule among them.
+        The largest number of rules, default rule included.
     n_conditions : int, optional
-        How many conditions all rules may have together. Either this or `n_rules` must be given.
+        The largest number of conditions of all rules together. Give either this or `n_rules`.
 
     Returns
     -------
     model : estimator of the same kind
-        It may have fewer rules than allowed, if no more help. Decoding and known label vectors are those of the model;
-        a calibration of probabilities is gone.
+        It may have fewer rules than allowed, if no more help. Decoding and known label vectors are those of the model.
+        A calibration of probabilities is dropped.
 
     Examples
     --------
@@ -109,17 +109,17 @@ def size_curve(
     *,
     n_conditions: Sequence[int] = CURVE,
 ) -> SizeCurve:
-    """How good small models are that are made of a fitted one: its first rules, these refitted, and distilled ones.
+    """Compare small models made of a fitted one: its first rules, the same rules refitted, and distilled rules.
 
     Parameters
     ----------
     model : fitted estimator
     X, y : as in `fit`
-        What the small models are learned from: the examples that the model was learned from.
+        The examples that the model was learned from; small models learn from them, too.
     X_test, y_test : optional
-        Examples on which they are judged, by the mean loss that the model minimises; by default X and y.
+        Examples to judge them on, by the mean loss that the model minimises; by default X and y.
     n_conditions : list of int, default=(50, 100, 200, 500)
-        How many conditions all rules of a model may have together.
+        The largest numbers of conditions of all rules together.
 
     Examples
     --------

@@ -34,9 +34,9 @@ Model = TypeVar("Model", bound=RuleEstimator)
 
 
 def insert_rule(rules: RuleEnsemble, rule: Rule, position: int | None = None) -> RuleEnsemble:
-    """Insert a rule, by default behind the last one; it then has the index `position`.
+    """Return the rules with one more at the index `position`, by default at the end.
 
-    Features, labels and categories are found by their names; those of a category may be of another type ("3" and 3).
+    Features, labels and categories are found by name. A category may be of another type ("3" and 3).
 
     Examples
     --------
@@ -107,10 +107,10 @@ def _is_same_number(category: Category, wanted: Category) -> bool:
 
 
 def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
-    """A copy of a fitted model that has other rules about the same features and labels; the model stays as it is.
+    """Return a copy of a fitted model with other rules about the same features and labels.
 
-    Its `training_facts_` are marked as edited. What belonged to the scores of the rules before is gone: the training
-    loss, the calibration of probabilities.
+    The copy's `training_facts_` are marked as edited. It has no training loss and no calibration of probabilities: they
+    belonged to the scores of the old rules.
 
     Examples
     --------
@@ -148,12 +148,12 @@ def _store(model: Model, rules: RuleEnsemble, **facts: Any) -> Model:
 
 
 def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
-    """A copy of a fitted model whose rules keep their bodies, but learn their heads anew from the data given.
+    """Return a copy of a fitted model whose rules keep their bodies and learn their heads again, from the data given.
 
-    These are the steps of Algorithm 1, without the search for a body: rule by rule, the head is solved exactly on all
-    examples covered and shrunk by `learning_rate` (not the default rule: an empty body that comes first). A head keeps
-    its labels, be they one, some or all. Coverage, gain and `label_vectors_` become those of the data; a calibration of
-    probabilities is gone. A rule that covers no example has scores of zero.
+    These are the steps of Algorithm 1 without the search for a body: rule by rule, the head is solved exactly on all
+    covered examples and shrunk by `learning_rate` (except the default rule). A head keeps its labels: one, some or all.
+    Coverage, gain and `label_vectors_` become those of the data. A calibration of probabilities is dropped. A rule that
+    covers no example gets scores of zero.
 
     Examples
     --------
@@ -208,11 +208,11 @@ def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
 
 
 def compact(model: Model) -> Model:
-    """A copy of a fitted model with fewer rules and conditions that gives the same scores, but for rounding.
+    """Return a copy of a fitted model with fewer rules and conditions, and the same scores up to rounding.
 
-    Of several conditions on a feature only the tightest remain. Rules with the same body become one, in the place of
-    the first, with its coverage; their heads and gains are added. Rules that cannot cover anything, or whose scores are
-    all zero, are dropped.
+    Only the tightest of several conditions on a feature remain. Rules with the same body become one: it stands where
+    the first did, with the sum of their heads and gains. Rules that cover nothing, or whose scores are all zero, are
+    dropped.
 
     Examples
     --------

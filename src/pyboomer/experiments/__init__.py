@@ -1,6 +1,6 @@
-"""Experiments: the paper's evaluation, and its parts for evaluations of one's own.
+"""Experiments: the paper's evaluation, and its parts for evaluations of your own.
 
-`bbc_cv` tunes any estimator and says, without the bias of tuning, how well it will do. `compare` ranks and tests
+`bbc_cv` tunes any estimator and estimates without the bias of tuning how well it will do. `compare` ranks and tests
 approaches over data sets. `boomer reproduce` computes Figure 1 and Table 1 of the paper.
 """
 

@@ -33,9 +33,9 @@ MARGIN = 1e-9  # settings whose mean losses differ by less are equal; the first 
 
 
 def draw_bootstraps(n: int, n_bootstraps: int, seed: int = 1) -> np.ndarray:
-    """How often each of n examples is drawn in each bootstrap, shape (B, n): one stream for all of them.
+    """Return how often each of n examples is drawn in each bootstrap, shape (B, n).
 
-    The first ones do not depend on how many are drawn.
+    All bootstraps come from one stream, so the first ones do not depend on how many are drawn.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Correction:
 
 
 def correct_bias(losses: np.ndarray, values: np.ndarray, counts: np.ndarray) -> Correction:
-    """Choose settings by some losses, and judge them by some values (of another measure, or the same).
+    """Choose settings by losses, and judge them by values of the same measure or another, without the bias of choosing.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def bbc_cv(
     client: Any = None,
     folder: str | Path | None = None,
 ) -> TunedResult:
-    """Tune an estimator by cross validation and say, without the bias of tuning, how well it will do.
+    """Tune an estimator by cross-validation, and estimate without the bias of tuning how well it will do.
 
     Parameters
     ----------
@@ -205,8 +205,9 @@ def bbc_cv(
     report : like `measure`, optional
         What to estimate, if it is not what is tuned by.
     staged : str, default="n_rules"
-        The parameter whose values are read off the staged predictions of one model, learned with the largest of them,
-        if the grid has it and the estimator `staged_predict`. Boosting of scikit-learn calls it "n_estimators".
+        The parameter whose values are read off the staged predictions of one model, fitted with the largest value. It
+        needs the parameter in the grid and an estimator with `staged_predict`. Boosting of scikit-learn calls it
+        "n_estimators".
     cv : int, splitter or iterable, default=10
         The folds; an int means `KFold(cv, shuffle=True, random_state=random_state)`. Each example is tested on once.
     n_bootstraps : int, default=1000

@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Measure(NamedTuple):
-    """A function of true and predicted labels, (N, K) each, that gives N numbers; its name in print and its sense.
+    """A function of true and predicted labels, (N, K) each, that returns N numbers, with its title and its sense.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def rate_hamming(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def rate_subset(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """1 for an example of which any label is wrong, else 0."""
+    """1 for an example with any wrong label, else 0."""
     return np.asarray((true != predicted).any(axis=-1).astype(np.float64))
 
 

@@ -16,7 +16,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 
 def rank_approaches(values: np.ndarray, *, larger_is_better: bool = False) -> np.ndarray:
-    """The rank of each approach (columns) on each data set (rows): 1 is best, equal values share their mean rank.
+    """Return the rank of each approach (column) on each data set (row): 1 is best, equal values share their mean rank.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def rank_approaches(values: np.ndarray, *, larger_is_better: bool = False) -> np
 
 
 def find_critical_distance(n_approaches: int, n_data: int, alpha: float = 0.05) -> float:
-    """The difference of average ranks from which on two approaches differ, by the Nemenyi test.
+    """Return the least difference of average ranks at which two approaches differ, by the Nemenyi test.
 
     Examples
     --------

@@ -31,11 +31,11 @@ SHOWN_DIGITS = 6  # of the value that an example has
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Another value of a feature, and the label vector that would be predicted then.
+    """Another value of a feature, and the label vector that the model would predict then.
 
-    `value` is the nearest one that makes the difference (a category, if the feature is nominal), `wanted` says which
-    others do as well: ``<= 0.31``. `current` is the value of the example, None if it is missing or a category that the
-    model does not know. `size` is the share of the model's conditions on the feature that come out differently.
+    `value` is the nearest value that makes the difference (a category, if the feature is nominal). `wanted` says which
+    other values do, too: ``<= 0.31``. `current` is the value of the example; None if it is missing or an unknown
+    category. `size` is the share of the model's conditions on the feature that come out differently.
 
     Examples
     --------

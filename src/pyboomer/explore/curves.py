@@ -69,7 +69,7 @@ class TrainingCurve:
         return pd.DataFrame(columns, index=pd.Index(self.n_rules, name="n_rules"))
 
     def find_best(self, measure: str = "loss") -> int:
-        """The least number of rules with which a measure is best, on the held-out data if there are any."""
+        """Return the least number of rules with which a measure is best, on held-out data if there are any."""
         if measure not in self.larger_is_better:
             raise ValueError(f"the curve has no {measure!r}, only {', '.join(self.larger_is_better)}")
         values = self.values[TEST if TEST in self.values else TRAIN][measure]
@@ -78,7 +78,7 @@ class TrainingCurve:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SizeCurve:
-    """The losses of small models that are made of a large one, by the conditions that they may have.
+    """The losses of small models made from a large one, by the number of conditions they may have.
 
     Attributes
     ----------

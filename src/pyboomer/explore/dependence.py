@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelDependence:
-    """How labels depend on each other: a symmetric (K, K) matrix, 1 on its diagonal; 0 for a label without rules.
+    """How labels depend on each other: a symmetric (K, K) matrix with 1 on its diagonal, 0 for a label without rules.
 
     Examples
     --------
@@ -74,19 +74,19 @@ class LabelDependence:
         return pd.DataFrame({"label": names[j[order]], "other": names[k[order]], "dependence": values[order]})
 
     def find_friends(self, k: int, n: int, least: float = 0.05) -> list[tuple[int, float]]:
-        """The labels that label k depends on, at most n above and n below 0, the strongest first."""
+        """Return the labels that label k depends on, at most n above and n below 0, the strongest first."""
         values = np.where(np.arange(len(self.matrix)) == k, 0.0, self.matrix[k])
         order = [j for j in np.argsort(-np.abs(values), kind="stable").tolist() if abs(values[j]) >= least]
         sides = ([j for j in order if values[j] > 0], [j for j in order if values[j] < 0])
         return [(j, float(values[j])) for side in sides for j in side[:n]]
 
     def find_strongest(self, n: int) -> NDArray[np.int64]:
-        """The n labels that depend most on others, by their strongest dependence; in their order."""
+        """Return the n labels that depend most on others, by their strongest dependence; in their order."""
         others = np.abs(self.matrix - np.diag(np.diag(self.matrix)))
         return np.sort(np.argsort(-others.max(axis=1, initial=0.0), kind="stable")[:n])
 
     def cluster(self) -> NDArray[np.int64]:
-        """An order of the labels that puts those next to each other that go together: hierarchical clustering."""
+        """Return an order that puts labels that go together side by side, by hierarchical clustering."""
         n = len(self.label_names)
         if n < 3:
             return np.arange(n)
@@ -104,13 +104,13 @@ class LabelDependence:
 
 
 def label_dependence(model: "RuleEstimator | RuleEnsemble", X: Any = None) -> LabelDependence:
-    """How the labels depend on each other in the predictions for X or, without it, in the heads of the rules.
+    """Return how labels depend on each other: in the predictions for X or, without X, in the heads of the rules.
 
     Parameters
     ----------
     model : BoomerClassifier, BoomerRegressor or RuleEnsemble
     X : array, sparse matrix or DataFrame of shape (N, L), optional
-        Examples, as `predict` takes them; those of the training data tell what the model has learned.
+        Examples, as `predict` takes them. Training examples show what the model has learned.
 
     Examples
     --------

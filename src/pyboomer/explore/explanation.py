@@ -44,14 +44,14 @@ SHOWN_IN_HTML = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Why a model predicts what it does for one example; print it, show it in a notebook, or see `to_frame`.
+    """Why a model predicts what it does for one example: print it, show it in a notebook, or see `to_frame`.
 
     Attributes
     ----------
     example : int
         The row of X, counted from 0.
     name : str
-        How the example is called: its index in a DataFrame of pandas, else the number of its row.
+        The name of the example: its index in a DataFrame of pandas, else the number of its row.
     rules : RuleEnsemble
         The rules that cover the example; `rules.order` has their numbers in the model.
     scores : array of shape (K,)
@@ -67,7 +67,7 @@ class Explanation:
     n_rules : int
         How many rules the model has.
     classes : tuple of str, or None
-        What the two outcomes are called, if one score stands for two classes.
+        Names of the two outcomes, if one score stands for two classes.
 
     Examples
     --------
@@ -108,17 +108,17 @@ class Explanation:
 
     @property
     def pushes(self) -> Array:
-        """How far each of the rules pushes towards the winner and away from the runner-up, in scores.
+        """How far each rule pushes towards the winner and away from the runner-up, in scores.
 
-        That is what it adds to the scores of the labels that only the winner has, less what it adds to those that only
-        the runner-up has. Without a runner-up, zeros.
+        A push is what the rule adds to labels that only the winner has, minus what it adds to labels that only the
+        runner-up has. Without a runner-up, pushes are zero.
         """
         if self.prediction is None or self.runner_up is None:
             return np.zeros(len(self.rules))
         return self.contributions @ (self.prediction.astype(np.float64) - self.runner_up.vector)
 
     def to_frame(self) -> Any:
-        """The contributions as a pandas DataFrame: a row per rule, a column per label; its sum has the scores."""
+        """Return the contributions as a pandas DataFrame: a row per rule, a column per label."""
         pd = import_pandas("to_frame")
         bodies = [_describe_body(rule, None) for rule in self.rules]
         index = pd.MultiIndex.from_arrays([self.rules.order.copy(), bodies], names=["rule", "body"])
@@ -142,10 +142,10 @@ class Explanation:
     # --- Text ---------------------------------------------------------------------------------------------------------
 
     def to_text(self, max_rules: int = SHOWN, max_labels: int | None = 8) -> str:
-        """Describe the explanation.
+        """Return the explanation as text.
 
-        Of the rules, those that add, or separate, most are shown; of more than `max_labels` labels, those of the
-        winner and the runner-up and then those with the highest scores.
+        It shows the rules that add, or separate, most. If there are more than `max_labels` labels, it shows those of
+        the winner and the runner-up, then those with the highest scores.
         """
         adds = self._select_labels(max_labels)
         shown, hidden = _split(np.abs(self.contributions[:, adds]).sum(axis=1), max_rules)

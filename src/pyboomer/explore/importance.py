@@ -85,7 +85,7 @@ class FeatureImportance:
         return show_line(f"<FeatureImportance by {self.by}: {best}, ...>")
 
     def rank(self, label: int | None = None) -> NDArray[np.int64]:
-        """The features, the most important first, overall or for one label."""
+        """Return the features, the most important first, overall or for one label."""
         return np.argsort(-(self.overall if label is None else self.per_label[:, label]), kind="stable")
 
     def to_frame(self) -> Any:
@@ -98,7 +98,7 @@ class FeatureImportance:
 
 
 def feature_importance(model: "RuleEstimator | RuleEnsemble", by: str = "gain") -> FeatureImportance:
-    """The importance of the features by gain or by coverage, from the rules alone.
+    """Return the importance of features by gain or by coverage, from the rules alone.
 
     Parameters
     ----------
@@ -166,13 +166,13 @@ def permutation_importance(
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> FeatureImportance:
-    """The importance of the features by permutation: how much worse the model gets without what they say.
+    """Return the importance of features by permutation: how much worse the model gets if a feature is shuffled.
 
     Parameters
     ----------
     model : fitted estimator
     X, y : examples
-        Held-out ones tell what generalises, those of the training what was learned.
+        Held-out examples show what generalises, training examples what was learned.
     measure : str or scorer, default="loss"
         "loss", one of `pyboomer.metrics.METRICS`, or a scorer of scikit-learn or its name. Importances are positive
         where the measure gets worse, whether or not larger is better.

@@ -48,7 +48,7 @@ def make_judge(model: Any, measure: Any, examples: Examples) -> Judge:
         return _judge_by_metric(model, measure, examples)
     complete = np.flatnonzero(examples.are_complete())
     if len(complete) == 0:
-        raise ValueError(f'{measure!r} needs examples of which all labels are known; "loss" does not')
+        raise ValueError(f'{measure!r} needs examples with all labels known; "loss" does not')
     return _judge_by_scorer(model, measure, examples.take(complete), complete)
 
 

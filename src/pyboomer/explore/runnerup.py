@@ -25,7 +25,7 @@ Vector = NDArray[np.uint8]
 class RunnerUp:
     """The label vector that came second, and by how much: `margin`, in terms of `measure`.
 
-    `head_start` is how much of it the winner has without any rule, as the loss may weigh how often label vectors occur.
+    `head_start` is the part of the margin that no rule adds: the joint loss counts how often label vectors occur.
 
     Examples
     --------

@@ -93,7 +93,7 @@ def validate_by_scorer(examples: Examples, scoring: Any, model: Any) -> Validati
     """Judge by a scorer of scikit-learn, or its name, on the examples of which all labels are known."""
     examples = examples.take(np.flatnonzero(examples.are_complete()))
     if len(examples.Y) == 0:
-        raise ValueError('scoring must be "loss": of no held-out example all labels are known')
+        raise ValueError('scoring must be "loss": no held-out example has all its labels known')
     from sklearn.metrics import get_scorer  # takes its time, and is rarely needed
 
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring

@@ -34,7 +34,7 @@ CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ct
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told: the rules learned so far, the seconds, the mean training loss, the validation score.
+    """What a callback gets: the number of rules so far, the seconds, the mean training loss, the validation score.
 
     Examples
     --------
@@ -200,12 +200,16 @@ def collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, .
     )
 
 
+def join_heirs(chunks: Sequence[Chunk]) -> NDArray[np.int64]:
+    """Which conditions are needless, where the engine has found out."""
+    starts = np.cumsum([0, *(len(chunk.conditions) for chunk in chunks)])
+    return np.concatenate([chunk.heirs + start for chunk, start in zip(chunks, starts, strict=False)])
+
+
 def _find_heirs(chunks: Sequence[Chunk], columns: Any, matrix: Matrix) -> NDArray[np.int64]:
     """Which conditions are needless: all that was learned from is covered as before without them."""
-    known = [chunk.heirs for chunk in chunks if chunk.heirs is not None]
-    if len(known) == len(chunks):
-        starts = np.cumsum([0, *(len(heirs) for heirs in known[:-1])])
-        return np.concatenate([heirs + start for heirs, start in zip(known, starts, strict=True)])
+    if all(chunk.heirs is not None for chunk in chunks):
+        return join_heirs(chunks)
     conditions = np.concatenate([chunk.conditions for chunk in chunks])
     offsets = np.append(0, np.cumsum(np.concatenate([chunk.n_conditions for chunk in chunks])))
     return find_heirs(columns, matrix.shape[0], conditions, offsets)

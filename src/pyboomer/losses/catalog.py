@@ -33,7 +33,7 @@ DEGREE = {squared_error: 2, absolute_error: 1}
 
 
 def find_loss(loss: Any) -> Loss:
-    """The loss of that name, or the loss itself.
+    """Return the built-in loss of that name; a loss is returned as it is.
 
     Examples
     --------

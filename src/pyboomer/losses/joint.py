@@ -37,12 +37,12 @@ BLOCK_NUMBERS = 2**20  # numbers in a temporary array: 8 MB
 
 
 def joint_logistic(alpha: float = ALPHA) -> Loss:
-    """The joint logistic loss, to be passed as the parameter `loss`.
+    """Make a joint logistic loss, to pass as the parameter `loss`.
 
     Parameters
     ----------
     alpha : float, default=0.5
-        How much it counts how often a label vector occurs, apart from what its labels say: from 0 to 1.
+        How much the frequency of a label vector counts, beside its labels: from 0 to 1.
 
     Examples
     --------

@@ -50,20 +50,21 @@ class Loss:
     shape : {"diagonal", "diagonal-minus-outer", "dense"}
         Shape of the Hessian, see the module's docstring.
     value : callable
-        ``value(Y, F)`` gives the loss of each row, shape (n,). Used to report, and to decode a loss whose Hessian is
+        ``value(Y, F)`` returns the loss of each row, shape (n,). It is reported, and it decodes a loss whose Hessian is
         not diagonal.
     derivatives : callable
-        ``derivatives(Y, F)`` gives ``(g, h)``, ``(g, a, b)`` or ``(g, H)``. Called once per rule with the rows
-        that the rule covers; plain NumPy and functions compiled by Numba are equally welcome.
+        ``derivatives(Y, F)`` returns ``(g, h)``, ``(g, a, b)`` or ``(g, H)``. It is called once per rule with the rows
+        that the rule covers. It may be plain NumPy or compiled by Numba.
     log_odds : callable, optional
-        ``log_odds(F)`` turns scores into log-odds of the labels, for probabilities. The scores themselves by default,
-        as for the logistic losses.
+        ``log_odds(F)`` turns scores into log-odds of the labels, for probabilities. By default, scores are log-odds, as
+        with the logistic losses.
     weighted : bool, default=False
         Whether `value` and `derivatives` take a third argument, the (n, K) weights of the labels. Only a loss that does
         not decompose needs it, and only to learn from unknown labels or from weights per label.
     prepare : callable, optional
-        ``prepare(vectors, counts)`` makes the loss that is minimised, given the known label vectors, shape (V, K), and
-        how often each occurs, shape (V,). Only for a loss that is about them, such as `pyboomer.losses.joint_logistic`.
+        ``prepare(vectors, counts)`` makes the loss to minimise from the known label vectors, shape (V, K), and how
+        often each occurs, shape (V,). Only a loss about label vectors needs it, such as
+        `pyboomer.losses.joint_logistic`.
     known : KnownVectors, optional
         Set by `prepare` if scores are to be read as follows: exp(s_v), with s_v the sum of the scores of the labels of
         a known vector v and of its bias, is proportional to the vector's probability.
@@ -161,7 +162,7 @@ class Loss:
 
 
 def dense_hessians(shape: str, curvature: tuple[Array, ...]) -> Array:
-    """The (n, K, K) Hessians that a loss's curvature stands for.
+    """Return the (n, K, K) Hessians that the curvature of a loss stands for.
 
     Examples
     --------

@@ -29,7 +29,7 @@ absolute_error = Loss("absolute-error", "diagonal", _absolute_value, _absolute_d
 
 
 def make_huber(delta: float = 1.0) -> Loss:
-    """Huber's loss that is a parabola up to errors of `delta`, in the units of the targets, and a line beyond.
+    """Make Huber's loss: a parabola up to errors of `delta`, in the units of the targets, and a line beyond.
 
     Examples
     --------

@@ -267,7 +267,7 @@ def find_cuts(thresholds: Array) -> Array:
 
 
 def tune_thresholds(Y: ArrayLike, probabilities: ArrayLike) -> Array:
-    """For each label the threshold of its probability that gives the largest F-measure of that label.
+    """Find the threshold of each label's probability that gives the label the largest F-measure.
 
     Parameters
     ----------
@@ -279,8 +279,8 @@ def tune_thresholds(Y: ArrayLike, probabilities: ArrayLike) -> Array:
     Returns
     -------
     thresholds : array of shape (K,)
-        For the parameter `decode`; midway between two probabilities, so that both sides have room. 1/2 for a label of
-        which no held-out example is relevant.
+        For the parameter `decode`. Each is midway between two probabilities, so that both sides have room; 1/2 for a
+        label that no held-out example has.
 
     Examples
     --------

@@ -38,17 +38,17 @@ from pyboomer.rules.text import FEW, SHOWN_RULES, format_count, render_rules, ta
 class RuleEnsemble:
     """The rules of a model, in the order they were learned.
 
-    Index it for a `Rule`; a slice, a list of indices or a mask gives the ensemble of the rules selected. All T rules
-    lie one after another in flat arrays, which are copied, checked and made read-only. The first rule of a fitted
-    model is the default rule, which has an empty body.
+    An index gives a `Rule`. A slice, a list of indices or a mask gives an ensemble of the selected rules. All T rules
+    lie one after another in flat arrays, which are copied, checked and made read-only. The first rule of a fitted model
+    is the default rule, which has an empty body.
 
-    What is selected remembers where it came from: `order` has the number of each rule in the whole ensemble, and
-    `share` its share of the gain of all rules there. Any other change makes another ensemble, which is numbered anew.
+    A selection remembers where it came from: `order` has the number of each rule in the whole ensemble, and `share` its
+    share of the gain of all rules. Any other change makes a new ensemble with new numbers.
 
     Parameters
     ----------
     condition_offsets, head_offsets : int64 arrays of length T + 1
-        The conditions, and the scores, of rule t are those from `offsets[t]` up to `offsets[t + 1]`.
+        Rule t has the conditions, and the scores, from `offsets[t]` up to `offsets[t + 1]`.
     condition_features, condition_operators : int32 and int8 arrays
         Index of the feature that each condition tests, and position of its operator in `OPERATORS`.
     condition_values : float64 array
@@ -62,9 +62,9 @@ class RuleEnsemble:
     label_names : tuple of str
         Names of all labels of the data.
     condition_digits : int8 array, optional
-        How many significant digits of a threshold are printed; 0 for all of them, -1 if it is merely zero or not.
+        How many significant digits of a threshold to print; 0 for all of them, -1 for "zero or not".
     condition_shares : float64 array, optional
-        What each condition has brought of the gain of its rule, beside the others; by default they are equal.
+        The part of the gain of its rule that each condition brought; by default they are equal.
 
     Examples
     --------
@@ -190,26 +190,27 @@ class RuleEnsemble:
     def to_text(
         self, max_rules: int | None = None, max_labels: int | None = FEW, max_conditions: int | None = FEW
     ) -> str:
-        """Describe the rules, one per line: number, weight of the training examples covered, share of all gain, rule.
+        """Return the rules as text, one per line: number, training examples covered, share of all gain, rule.
 
-        `max_rules` shows only the first so many rules; for `max_labels` see `Rule.head_text`, for `max_conditions`
-        `Rule.body_text`. The last line says what share of the gain the others have or, of a selection of rules, these.
+        `max_rules` limits the number of rules. For `max_labels` see `Rule.head_text`, for `max_conditions`
+        `Rule.body_text`. The last line has the share of the gain of the rules left out or, for a selection, of the
+        rules shown.
         """
         return tabulate(self, max_rules, max_labels, max_conditions)
 
     def to_frame(self) -> Any:
-        """Tabulate the rules as a pandas DataFrame.
+        """Return the rules as a pandas DataFrame, one row per rule.
 
-        One row per rule; columns `body` and `head` (text), `n_conditions`, `n_labels` (with a score other than zero),
-        `coverage`, `gain`, `share` (of all gain) and `order`, the number of the rule, which is also the index. The
-        scores themselves are in `head_matrix`.
+        The columns are `body` and `head` (text), `n_conditions`, `n_labels` (with a score other than zero), `coverage`,
+        `gain`, `share` (of all gain) and `order`, the number of the rule, which is also the index. `head_matrix` has
+        the scores.
         """
         return frame_rules(self)
 
     def mentioning(self, *, feature: Any = None, label: Any = None) -> "RuleEnsemble":
-        """The rules with a condition on a feature, and with a score (other than zero) for a label.
+        """Return the rules with a condition on a feature, and with a score (other than zero) for a label.
 
-        Both are given by name or index, or as a list of those, any of which will do.
+        Give a feature or label by name or index. In a list, any of them will do.
         """
         wanted = np.ones(len(self), dtype=bool)
         if feature is not None:
@@ -221,10 +222,10 @@ class RuleEnsemble:
         return self[wanted]
 
     def about(self, label: Any) -> "RuleEnsemble":
-        """The rules as far as they are about a label, or several: without all other scores, and in their order.
+        """Return what the rules say about a label, or several: the same rules without all other scores.
 
-        Of the gain of a rule they keep the part that these labels have of its scores, by absolute value; `share` is
-        that of all that is gained for these labels. Labels are given as in `mentioning`.
+        A rule keeps the part of its gain that these labels have of its scores, by absolute value. `share` is the share
+        of all that is gained for these labels. Give labels as in `mentioning`.
         """
         wanted = np.isin(self.head_labels, find_all("label", label, self.label_names)) & (self.head_scores != 0)
         rule = np.repeat(np.arange(len(self)), np.diff(self.head_offsets))
@@ -241,7 +242,7 @@ class RuleEnsemble:
         return reduced[any_in_rule(self.head_offsets, wanted)]
 
     def top(self, share: float = 0.5) -> "RuleEnsemble":
-        """The fewest rules that together have so much of the gain of these rules, the largest first."""
+        """Return the fewest rules that together have this share of the gain, the largest first."""
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
         ordered = self.by_gain()
@@ -268,22 +269,22 @@ class RuleEnsemble:
         return self._derive(condition_offsets=np.append(0, np.cumsum(kept))[self.condition_offsets], **taken)
 
     def renumber(self) -> "RuleEnsemble":
-        """The same rules, numbered from 0 and with shares of their own gain, wherever they came from."""
+        """Return the same rules, numbered from 0, with shares of their own gain."""
         return self._derive(order=np.arange(len(self)), share=_find_shares(self.gain))
 
     def by_gain(self) -> "RuleEnsemble":
-        """The rules in the order of their gain, the largest first."""
+        """Return the rules in the order of their gain, the largest first."""
         return self[np.argsort(-self.gain, kind="stable")]
 
     def head_matrix(self) -> NDArray[np.float64]:
-        """Lay out the heads as a dense (T, K) matrix: the score each rule adds to each label."""
+        """Return the heads as a dense (T, K) matrix: the score that each rule adds to each label."""
         matrix = np.zeros((len(self), len(self.label_names)))
         rules = np.repeat(np.arange(len(self)), np.diff(self.head_offsets))
         matrix[rules, self.head_labels] = self.head_scores
         return matrix
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to plain dicts and lists that JSON can hold; `from_dict` restores them exactly."""
+        """Return the rules as plain dicts and lists, fit for JSON. `from_dict` restores them exactly."""
         arrays = {name: getattr(self, name).tolist() for name in DTYPES}
         return arrays | {
             "feature_names": list(self.feature_names),
@@ -294,7 +295,7 @@ class RuleEnsemble:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Restore an ensemble from `to_dict`, or from JSON of any origin: everything is checked.
+        """Restore an ensemble from `to_dict`, or from JSON of any origin. Everything is checked.
 
         A ValueError names what is missing, unknown, of the wrong type, out of range or inconsistent.
         """
@@ -320,7 +321,7 @@ class RuleEnsemble:
 
     @classmethod
     def from_rules(cls, rules: Iterable[Rule], schema: Schema, label_names: Sequence[str]) -> Self:
-        """Build an ensemble of single rules; features and labels are found by their index, not by their name."""
+        """Build an ensemble of single rules. Features and labels go by index, not by name."""
         rules = list(rules)
         conditions = [condition for rule in rules for condition in rule.body]
         codes = {(feature, value): code for feature, vs in schema.categories.items() for code, value in enumerate(vs)}

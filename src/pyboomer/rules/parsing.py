@@ -219,7 +219,7 @@ def _read_head(whole: Piece) -> dict[str, float]:
 
 
 def write_rule(rule: Rule) -> str:
-    """Write a rule so that `Rule.parse` reads just the same: quoted where need be, all conditions, numbers in full.
+    """Write a rule so that `Rule.parse` reads exactly the same: all conditions, numbers in full, names quoted.
 
     Examples
     --------

@@ -18,11 +18,10 @@ from pyboomer.rules.text import FEW, NO_DIGITS, describe_body, describe_head, fo
 class Condition:
     """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
 
-    `value` is a threshold for the operators `<=` and `>` of numeric features, a category for `==` and `!=` of nominal
-    ones; `name` is the name of the feature. A threshold is printed with `digits` significant digits, 0 meaning all; one
-    that merely parts zero, the least value, from all others has -1. An ordinal feature has `levels`, the names of its
-    values in their order; its threshold is a position among them. Of the gain of its rule, a condition brought the part
-    `share`, beside the others; of one written by hand, that is unknown.
+    `value` is a threshold for `<=` and `>`, a category for `==` and `!=`. `name` is the name of the feature. A
+    threshold is printed with `digits` significant digits; 0 means all, and -1 means that it only divides zero from
+    larger values. An ordinal feature has `levels`, the names of its values in order; its threshold is a position among
+    them. `share` is the condition's part of the gain of its rule.
 
     Examples
     --------
@@ -50,7 +49,7 @@ class Condition:
         return show_line(f"{self.name} {self.operator} {self.value_text()}")
 
     def value_text(self) -> str:
-        """The category or level, or the threshold with as many digits as matter."""
+        """Return the category or level as text, or the threshold with as many digits as matter."""
         if self.levels:
             return self.levels[int(self.value)]
         if isinstance(self.value, str) or self.is_nominal:
@@ -64,13 +63,13 @@ class Condition:
 
     @property
     def is_absence(self) -> bool:
-        """Whether the condition says that something is not there: zero, where all other values are larger."""
+        """Whether the condition says that something is absent: zero, where all other values are larger."""
         return self.digits == NO_DIGITS and self.operator == "<="
 
     def covers(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Tell which values of the feature (of a nominal one the categories, not their codes) meet the condition.
+        """Return which values of the feature meet the condition; for a nominal feature, pass categories, not codes.
 
-        A missing value (NaN, None) meets no condition, whichever its operator; nor does what is no level.
+        A missing value (NaN, None) meets no condition. Neither does a value that is not a level.
         """
         if self.levels:
             positions = {level: float(position) for position, level in enumerate(self.levels)}
@@ -90,9 +89,9 @@ class Condition:
 class Rule:
     """A rule as people read it: `IF at1 <= 0.3 AND at7 > 1.2 THEN beach +0.8, urban -0.4`.
 
-    `body` has all conditions in the order they were learned; if it is empty, the rule covers every example. The head
-    adds `scores` to `labels` (indices, ascending), whose names are `label_names`. `coverage` is the number (sum of
-    weights) of the training examples covered, `gain` the gain of the head on the training data.
+    `body` has the conditions in the order they were learned. If it is empty, the rule covers every example. The head
+    adds `scores` to `labels` (indices, ascending) named `label_names`. `coverage` is the number (sum of weights) of
+    training examples covered, `gain` the gain of the head on the training data.
 
     Examples
     --------
@@ -132,33 +131,31 @@ class Rule:
     def parse(cls, text: str) -> "Rule":
         """Read a rule as it is printed or typed: `Rule.parse("IF x1 <= 3 THEN beach +0.5")`.
 
-        Lower case will do, and so will `x1 < 3` and `x1 >= 3`, which are kept as the tests `<=` and `>` of the number
-        next below.
+        Keywords may be in lower case. `x1 < 3` and `x1 >= 3` become `<=` and `>` of the next number below 3.
         """
         from pyboomer.rules.parsing import parse_rule  # which imports this module
 
         return parse_rule(text)
 
     def body_text(self, max_conditions: int | None = FEW) -> str:
-        """Describe the body; the conditions on one feature are merged: `0.2 < x <= 0.7`.
+        """Return the body as text. Conditions on the same feature are merged: `0.2 < x <= 0.7`.
 
-        What must be absent, such as words of a text, comes last: `none of: cough, fever`. Of more than `max_conditions`
-        tests, or such words, only (up to) five are named, those that brought most of the gain first, and the others
-        counted; None names all.
+        Absent things, such as words of a text, come last: `none of: cough, fever`. If there are more than
+        `max_conditions` tests or absent words, the text names the five that gained most and counts the others; None
+        names all.
         """
         return describe_body(self.body, max_conditions)
 
     def head_text(self, max_labels: int | None = FEW) -> str:
-        """Describe the head: `beach +0.8, urban -0.4`; scores of zero are left out.
+        """Return the head as text: `beach +0.8, urban -0.4`. Scores of zero are left out.
 
-        A head with more than `max_labels` labels shows only (up to) five, those with the largest absolute scores
-        first, and the number of the others; None shows all. If the largest all have the same sign, the last one shown
-        is the largest of the other sign.
+        If there are more than `max_labels` labels, the text names the five with the largest absolute scores and counts
+        the others; None names all. At least one score of each sign is shown.
         """
         return describe_head(self.label_names, self.scores, max_labels)
 
     def to_text(self, max_labels: int | None = FEW, max_conditions: int | None = FEW) -> str:
-        """Describe the rule in one line; a rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`.
+        """Return the rule in one line. A rule with an empty body reads `DEFAULT beach -1.2, urban -0.9`.
 
         ``to_text(None, None)`` leaves nothing out, and `Rule.parse` reads it.
         """

@@ -125,7 +125,7 @@ def test_the_rules_are_those_of_the_local_engine_however_examples_are_divided(
         np.testing.assert_allclose(chunk.scores, other.scores, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(chunk.coverage, other.coverage)
         heirs = find_heirs(BINS.columns, N, chunk.conditions, np.array([0, len(chunk.conditions)]))
-        np.testing.assert_array_equal(team.steps.heirs[t], heirs)
+        np.testing.assert_array_equal(chunk.heirs, heirs)
     np.testing.assert_allclose(team.training_loss(), local.training_loss())
 
 

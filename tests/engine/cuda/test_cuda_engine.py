@@ -211,21 +211,6 @@ def test_many_labels_and_bins_and_rarer_categories_that_share_one(device: Any) -
     np.testing.assert_allclose(chunk.scores, expected.scores, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("n_labels", [3, 40])
-def test_several_sums_for_each_bin_make_no_difference(
-    n_labels: int, device: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(2)
-    codes = rng.integers(0, 255, (3, 1300)).astype(np.uint8)
-    Y = np.where(codes[:1].T + 99 * rng.normal(size=(1300, n_labels)) > 150, 1, -1).astype(np.int8)
-    task = Task(BinnedColumns(codes, np.zeros(3, dtype=np.int8)), Y, np.ones(1300))
-    one = CudaEngine(task, make_settings(), device=device)
-    monkeypatch.setattr(engine_module, "COPIES_FROM", 1)
-    several = CudaEngine(task, make_settings(), device=device)
-    assert (one.copies, several.copies) == (1, 4)
-    assert_same_bits(learn(one, 3), learn(several, 3))
-
-
 def test_long_rules_are_learned_in_several_goes(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     task, settings = make_case({"max_conditions": None, "loss": example_wise_logistic, "max_features": L})
     whole = learn(CudaEngine(task, settings, device=device), 3)

@@ -139,7 +139,6 @@ class ClusterLearner:
             steps.apply(labels, head)
         else:
             head, gain = default
-            steps.heirs.append(np.empty(0, dtype=np.int64))
         self.chunks.append(
             Chunk(
                 n_conditions=np.zeros(1, dtype=np.int64),
@@ -149,6 +148,7 @@ class ClusterLearner:
                 scores=head,
                 coverage=np.array([self.summary.weight]),
                 gain=np.array([gain]),
+                heirs=np.empty(0, dtype=np.int64),
             )
         )
         self.n_rules = 1
@@ -156,18 +156,14 @@ class ClusterLearner:
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
         for _ in range(count):
-            self.chunks.append(bins.learn_rule(self.steps, self.labels, self.heads, self.plan, self.n_rules))
+            chunk = bins.learn_rule(self.steps, self.labels, self.heads, self.plan, self.n_rules)
+            self.chunks.append(chunk._replace(heirs=self.steps.heirs))
             self.n_rules += 1
 
     def take_rules(self) -> list[Chunk]:
         """The rules learned since the last call."""
         chunks, self.chunks = self.chunks, []
         return chunks
-
-    def take_heirs(self) -> list[NDArray[np.int64]]:
-        """The conditions that make others needless, of each of these rules, see `columns.needless`."""
-        heirs, self.steps.heirs = self.steps.heirs, []
-        return heirs
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""

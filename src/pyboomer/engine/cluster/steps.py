@@ -61,7 +61,7 @@ class ClusterSteps(SampleSteps):
         self.largest = 1.0  # statistic there has been
         self.is_small = min(duty.size or duty.n, duty.n) <= SMALL
         self.labels: NDArray[np.int64] | None = None  # that sums and heads are about; None for all
-        self.heirs: list[NDArray[np.int64]] = []  # of the conditions of each rule
+        self.heirs = np.empty(0, dtype=np.int64)  # of the conditions of the rule
 
     def ask(self, name: str, *arguments: Any) -> list[Any]:
         """What all shards answer; orders that nobody had to wait for are sent along."""
@@ -249,7 +249,7 @@ class ClusterSteps(SampleSteps):
         k = self.all_labels.n_labels
         layout = self.all_labels if isinstance(self.all_labels, Diagonal) else Dense(k)
         patterns, found, coverage = self._sum_all(layout)
-        self.heirs.append(_find_heirs(patterns, len(self.body)))
+        self.heirs = _find_heirs(patterns, len(self.body))
         if self.label >= 0:
             label = self._find_label()
             gain, score = solve_label(found[label], found[pad(k) + label], penalty)

@@ -50,7 +50,6 @@ AT_ONCE = 16  # refinements that are launched without a look whether there will 
 STEPS = 8  # refinements, or steps of conjugate gradients, between two looks
 ROOM = 2**26  # bytes of features drawn ahead
 SHARED = 96 * 1024  # bytes of shared memory for sums over bins: two blocks share a multiprocessor
-COPIES_FROM = 2**17  # examples of a sample, from which on there are several sums for each bin
 OFTEN = 31  # how many standard deviations more often than on average an example may be drawn
 WHOLE = 2.0**31 - 1
 BLOCK = 2**14  # examples whose weights are added up at once
@@ -140,22 +139,15 @@ class CudaEngine:
         """How many columns and features a block sums: as many as there is shared memory for."""
         room = min(SHARED, self.device.most_shared)
         columns = 2 * n_labels + 1
-
-        def count_features_of(tile: int, copies: int, room: int) -> int:
-            return min(n_features, (room // 4 - BIN_THREADS * tile) // (self.n_bins * tile * copies + 1))
-
         for tile in (32, 16, 8):
-            self.tile, self.copies, self.group = tile, 1, count_features_of(tile, 1, room)
+            left = room // 4 - BIN_THREADS * tile
+            self.tile, self.group = tile, min(n_features, left // (self.n_bins * tile + 1))
             if self.group >= min(n_features, 8) and (columns > tile // 2 or tile == 8):
                 break
-        sampled = self.n_draws if self.n_draws else len(self.task.Y)
-        several = count_features_of(8, 4, self.device.most_shared)
-        if self.tile < 32 and sampled >= COPIES_FROM and several >= min(n_features, 4):
-            self.tile, self.copies, self.group = 8, 4, several  # as many as there are examples in 32 threads
-        self.group = max(1, self.group)
+        self.group = max(1, -(-n_features // -(-n_features // max(1, self.group))))  # groups of about the same size
         groups, tiles = -(-n_features // self.group), -(-columns // self.tile)
         self.bin_grid = (max(1, 4 * self.device.n_processors // (groups * tiles)), tiles, groups)
-        self.bin_shared = 4 * (self.group * (self.n_bins * self.tile * self.copies + 1) + BIN_THREADS * self.tile)
+        self.bin_shared = 4 * (self.group * (self.n_bins * self.tile + 1) + BIN_THREADS * self.tile)
 
     def _find_scales(self) -> tuple[np.ndarray, np.ndarray, float, float, float]:
         """The powers of 2 by which terms become whole numbers that fit 32 bits, and their sums 64."""
@@ -274,7 +266,6 @@ class CudaEngine:
             "n_ahead": self.n_ahead,
             "longest": self.longest,
             "group": self.group,
-            "copies": self.copies,
             "first": 0,
             "loss": self.loss,
             "outer": int(self.outer),

@@ -6,10 +6,16 @@
 // and a part of the examples. It adds up in shared memory, in 32 bits; what overflows goes to the 64 bits of the result.
 // The bin that most examples are in is left out: it is what all others leave of the total.
 
-__device__ __forceinline__ void add32(int* place, int x, i64* result) {
-  int old = atomicAdd(place, x);
+#define TOGETHER 4  // additions that do not wait for each other; more of them hardly help, and take registers
+#define RESIDENT 2  // blocks of a multiprocessor
+
+__device__ __forceinline__ int overflows(int old, int x) {  // negative if their sum does
   int now = (int)((u32)old + (u32)x);
-  if (((old ^ now) & (x ^ now)) < 0) add64(result, x > 0 ? 1ll << 32 : -(1ll << 32));
+  return (old ^ now) & (x ^ now);
+}
+__device__ __forceinline__ void carry(int x, i64* result) { add64(result, x > 0 ? 1ll << 32 : -(1ll << 32)); }
+__device__ __forceinline__ void add32(int* place, int x, i64* result) {
+  if (overflows(atomicAdd(place, x), x) < 0) carry(x, result);
 }
 
 template <int T>
@@ -29,11 +35,10 @@ __device__ void sum_bins(const Fit& f) {
   const int* features = find_draw(f, s, s.size);
 
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, sub = lane / T;
-  int copies = (int)f.copies, width = copies * T;  // with several, examples that are added at once do not share banks
-  int* own = room + count * B * width + warp * T * 32 + lane;  // the terms of this thread's column, for T examples
-  int* usual = room + count * B * width + BIN_THREADS * T;     // the usual bin of each feature
+  int* own = room + count * B * T + warp * T * 32 + lane;  // the terms of this thread's column, for T examples
+  int* usual = room + count * B * T + BIN_THREADS * T;     // the usual bin of each feature
   for (int i = threadIdx.x; i < count; i += blockDim.x) usual[i] = f.usual[features[first + i]];
-  for (int i = threadIdx.x; i < count * B * width; i += blockDim.x) room[i] = 0;
+  for (int i = threadIdx.x; i < count * B * T; i += blockDim.x) room[i] = 0;
   __syncthreads();
 
   int column = blockIdx.y * T + lane % T;
@@ -67,20 +72,33 @@ __device__ void sum_bins(const Fit& f) {
         int i = i0 + q, code = codes[q];
         if (i >= count) break;
         u32 mask = __ballot_sync(FULL, j < end && code != usual[i]);
-        int* place = room + i * B * width + sub % copies * T + lane % T;
+        int* place = room + i * B * T + lane % T;
         i64* result = f.bins + (i64)(first + i) * B * f.pitch + column;
         if (mask == FULL) {
-#pragma unroll 8
-          for (int e = 0; e < T; e++) {
-            int bin = __shfl_sync(FULL, code, sub * T + e);
-            if (own[e * 32]) add32(place + bin * width, own[e * 32], result + bin * f.pitch);
+          for (int e0 = 0; e0 < T; e0 += TOGETHER) {
+            int x[TOGETHER], old[TOGETHER], over = 0;
+#pragma unroll
+            for (int e = 0; e < TOGETHER; e++) {
+              int bin = __shfl_sync(FULL, code, sub * T + e0 + e);
+              x[e] = own[(e0 + e) * 32];
+              old[e] = x[e] ? atomicAdd(place + bin * T, x[e]) : 0;
+            }
+#pragma unroll
+            for (int e = 0; e < TOGETHER; e++) over |= overflows(old[e], x[e]);
+            if (__any_sync(FULL, over < 0)) {
+#pragma unroll
+              for (int e = 0; e < TOGETHER; e++) {
+                int bin = __shfl_sync(FULL, code, sub * T + e0 + e);
+                if (overflows(old[e], x[e]) < 0) carry(x[e], result + bin * f.pitch);
+              }
+            }
           }
         } else {
           u32 left = T == 32 ? mask : mask >> (sub * T) & ((1u << (T & 31)) - 1);
           while (__any_sync(FULL, left != 0)) {
             int e = left ? __ffs(left) - 1 : 0;
             int bin = __shfl_sync(FULL, code, sub * T + e);
-            if (left && own[e * 32]) add32(place + bin * width, own[e * 32], result + bin * f.pitch);
+            if (left && own[e * 32]) add32(place + bin * T, own[e * 32], result + bin * f.pitch);
             left &= left - 1;
           }
         }
@@ -89,13 +107,10 @@ __device__ void sum_bins(const Fit& f) {
   }
   if (first == 0 && total) add64(f.totals + column, total);
   __syncthreads();
-  for (int i = threadIdx.x; i < count * B * T; i += blockDim.x) {
-    i64 sum = 0;
-    for (int c = 0; c < copies; c++) sum += room[i / T * width + c * T + i % T];
-    if (sum) add64(f.bins + (i64)(first * B + i / T) * f.pitch + blockIdx.y * T + i % T, sum);
-  }
+  for (int i = threadIdx.x; i < count * B * T; i += blockDim.x)
+    if (room[i]) add64(f.bins + (i64)(first * B + i / T) * f.pitch + blockIdx.y * T + i % T, room[i]);
 }
 
-KERNEL sum_bins_8(const Fit* fit) { sum_bins<8>(*fit); }
-KERNEL sum_bins_16(const Fit* fit) { sum_bins<16>(*fit); }
-KERNEL sum_bins_32(const Fit* fit) { sum_bins<32>(*fit); }
+KERNEL __launch_bounds__(BIN_THREADS, RESIDENT) sum_bins_8(const Fit* fit) { sum_bins<8>(*fit); }
+KERNEL __launch_bounds__(BIN_THREADS, RESIDENT) sum_bins_16(const Fit* fit) { sum_bins<16>(*fit); }
+KERNEL __launch_bounds__(BIN_THREADS, RESIDENT) sum_bins_32(const Fit* fit) { sum_bins<32>(*fit); }

@@ -98,8 +98,7 @@ struct Fit {
   i64 n_labels;              // labels drawn
   i64 n_ahead;               // rules that there are draws for
   i64 longest;               // conditions
-  i64 group;                 // features whose bins are summed by one block ...
-  i64 copies;                // ... and how many sums there are for each bin there
+  i64 group;                 // features whose bins are summed by one block
   i64 first;                 // the number of the first rule of the chunk
   i64 loss;
   i64 outer;                 // whether the Hessian is diag(a) - g g^T, else diagonal

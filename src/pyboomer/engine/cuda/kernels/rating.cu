@@ -110,11 +110,16 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
       present[e] = f.present_weight[i];
       candidate[e] = is_candidate(f.candidates + 4 * i, b) && e < each && c0 + e * (int)blockDim.x < n;
     }
-#pragma unroll 4
-    for (int t = 1; t < n_tiles; t++) {
+    if (each == 1) {
+#pragma unroll 8
+      for (int t = 1; t < n_tiles; t++) {
+        double part = f.parts[(i64)t * n + c0];
+        rates[0] = one ? fmax(rates[0], part) : rates[0] + part;
+      }
+    }
+    for (int t = 1; t < n_tiles && each > 1; t++) {
 #pragma unroll
       for (int e = 0; e < EACH; e++) {
-        if (e >= each) break;
         double part = f.parts[(i64)t * n + min(c0 + e * (int)blockDim.x, n - 1)];
         rates[e] = one ? fmax(rates[e], part) : rates[e] + part;
       }
@@ -247,7 +252,7 @@ __device__ __forceinline__ double fold(double (&x)[16], bool largest) {
   return largest ? fmax(x[0], other) : x[0] + other;
 }
 
-KERNEL rate(const Fit* fit) {
+KERNEL __launch_bounds__(THREADS, 2) rate(const Fit* fit) {
   const Fit& f = *fit;
   State& s = *f.state;
   if (s.done) return;
