@@ -216,6 +216,16 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
         DaskBoomerClassifier(**OPTIONS).fit(data[0], bad)
 
 
+def test_workers_may_share_a_process() -> None:
+    data = divide(400, 400, 400)
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as threads,
+        Client(threads) as client,
+    ):
+        model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*data)
+    assert str(model.rules_) == str(BoomerClassifier(**OPTIONS).fit(X, Y).rules_)
+
+
 def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
     """With TLS, since a cluster of its own is made anyway."""
     from distributed import Security
@@ -225,11 +235,17 @@ def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
     model = DaskBoomerClassifier(**OPTIONS | {"n_rules": 100_000, "warm_start": True})
     killed: list[float] = []
 
+    def find_process() -> int:
+        """The process of a worker that takes part in a fit; 0 if it does not, as it has no block."""
+        from pyboomer.dask.team import MEMBERS
+
+        return os.getpid() if MEMBERS else 0
+
     def kill(progress: Any) -> None:
         if progress.n_rules > 10 and not killed:
-            worker = max(client.nthreads())  # the least address leads
-            process = client.run(os.getpid, workers=[worker])[worker]
-            threading.Timer(0.1, os.kill, (process, signal.SIGKILL)).start()
+            processes = client.run(find_process)
+            worker = max(address for address, process in processes.items() if process)  # the least address leads
+            threading.Timer(0.1, os.kill, (processes[worker], signal.SIGKILL)).start()
             killed.append(time.perf_counter())
 
     with (

@@ -16,7 +16,7 @@ from uuid import uuid4
 from distributed import Client, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
-from distributed.protocol import to_serialize
+from distributed.protocol import Serialize, to_serialize
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
@@ -38,7 +38,7 @@ class Member:
     learner: ClusterLearner | None = None
 
 
-MEMBERS: dict[str, Member] = {}  # by the names of fits
+MEMBERS: dict[tuple[str, str], Member] = {}  # by fit and address: workers may share a process
 
 
 async def _do(member: Member, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -46,13 +46,23 @@ async def _do(member: Member, work: Callable[..., Any], *arguments: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(member.thread, work, *arguments)
 
 
-async def _answer(fit: str, orders: Sequence[Order]) -> Any:
-    member = MEMBERS.get(fit)
-    if member is None:
-        raise RuntimeError("this worker is no longer part of the fit")
-    answer = await _do(member, member.shard.obey, orders)
-    member.thread.submit(member.shard.settle)
-    return to_serialize(answer)
+def _unwrap(content: Any) -> Any:
+    """What was sent: workers of one process receive it as it was wrapped."""
+    return content.data if isinstance(content, Serialize) else content
+
+
+def _make_handler(address: str) -> Callable[..., Any]:
+    """How the worker at an address answers its leader."""
+
+    async def answer(fit: str, orders: Sequence[Order]) -> Any:
+        member = MEMBERS.get((fit, address))
+        if member is None:
+            raise RuntimeError("this worker is no longer part of the fit")
+        answers = await _do(member, member.shard.obey, _unwrap(orders))
+        member.thread.submit(member.shard.settle)
+        return to_serialize(answers)
+
+    return answer
 
 
 class WorkerTeam:
@@ -85,7 +95,7 @@ class WorkerTeam:
             if address not in self.comms:
                 self.comms[address] = await self.worker.rpc.connect(address, timeout=CONNECTING)
             message = {"op": OPERATION, "fit": self.fit, "orders": to_serialize(list(orders))}
-            return await send_recv(self.comms[address], **message)
+            return _unwrap(await send_recv(self.comms[address], **message))
         except (TimeoutError, OSError) as error:
             raise ConnectionError(f"worker {address} was lost ({type(error).__name__})") from None
 
@@ -105,37 +115,37 @@ async def join(
     blocks, held_out = ([dask_worker.data[key] for key in some] for some in keys[dask_worker.address])
     n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
-    MEMBERS[fit] = Member(shard)
-    dask_worker.handlers[OPERATION] = _answer
+    MEMBERS[fit, dask_worker.address] = Member(shard)
+    dask_worker.handlers[OPERATION] = _make_handler(dask_worker.address)
 
 
 async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> list[Chunk]:
     """Become the leader; returns the rules that there are at the beginning."""
-    member = MEMBERS[fit]
+    member = MEMBERS[fit, dask_worker.address]
     member.team = team = WorkerTeam(fit, dask_worker, member.shard, others)
     member.learner = await _do(member, ClusterLearner, team, course, member.shard.threads.n_threads)
     return member.learner.take_rules()
 
 
-async def learn(fit: str, count: int) -> list[Chunk]:
+async def learn(fit: str, count: int, dask_worker: Worker) -> list[Chunk]:
     """Learn further rules."""
-    member = MEMBERS[fit]
+    member = MEMBERS[fit, dask_worker.address]
     assert member.learner is not None
     await _do(member, member.learner.learn, count)
     return member.learner.take_rules()
 
 
-async def measure(fit: str, held_out: bool) -> float:
+async def measure(fit: str, held_out: bool, dask_worker: Worker) -> float:
     """The mean loss."""
-    member = MEMBERS[fit]
+    member = MEMBERS[fit, dask_worker.address]
     assert member.learner is not None
     learner = member.learner
     return float(await _do(member, learner.held_out_loss if held_out else learner.training_loss))
 
 
-async def leave(fit: str) -> None:
+async def leave(fit: str, dask_worker: Worker) -> None:
     """Forget a fit."""
-    member = MEMBERS.pop(fit, None)
+    member = MEMBERS.pop((fit, dask_worker.address), None)
     if member is not None:
         member.thread.shutdown(wait=False)
         member.shard.close()
