@@ -32,7 +32,7 @@ SHAPES = {
     "1,000,000 x 50, 20 labels": (1_000_000, 50, 20, 255),
     "10,000,000 x 50, 20 labels": (10_000_000, 50, 20, 255),
 }
-PARTS = ("rules", "delicious", "cpu", "agree", "fit")
+PARTS = ("rules", "delicious", "cpu", "agree", "fit", "threshold")
 LIKE_DEFAULT = {"max_samples": 20_000, "max_features": "sqrt", "max_conditions": 4}
 LIKE_PAPER = {"max_features": "log2"}
 BANDWIDTH = 4.3e12  # bytes a second that a copy on an H200 moves, read and written
@@ -204,6 +204,23 @@ def load_dense(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 # --- Fit --------------------------------------------------------------------------------------------------------------
+
+
+def find_threshold(n: int, n_labels: int, n_rules: int, store: Any) -> None:
+    """The time of a fit and of predictions by the processor, with one thread and with all, and by the GPU."""
+    X, Y = make_million_data(n, 50, n_labels)
+    for device, n_jobs in ("cpu", 1), ("cpu", -1), ("cuda", 1):
+        model = BoomerClassifier(n_rules=n_rules, device=device, n_jobs=n_jobs, random_state=1)
+        seconds, predicting = [], []
+        for _ in range(2):  # the first time, something may have to be compiled or loaded
+            begin = time.perf_counter()
+            model.fit(X, Y)
+            middle = time.perf_counter()
+            model.decision_function(X)
+            seconds.append(middle - begin)
+            predicting.append(time.perf_counter() - middle)
+        times = {"fit seconds": round(min(seconds), 4), "score seconds": round(min(predicting), 4)}
+        store({"threshold": n, "labels": n_labels, "rules": n_rules, "device": device, "n_jobs": n_jobs} | times)
 
 
 def time_fit(name: str, X: np.ndarray, Y: np.ndarray, counts: Sequence[int], store: Any) -> None:
@@ -416,6 +433,10 @@ def main() -> None:
                         ms = 200 * (time.perf_counter() - begin)
                         store({"data": name, "settings": kind, "loss": "label", "threads": n_jobs, "ms": ms})
                         engine.close()
+    if "threshold" in args.parts:
+        for n in (3_000, 12_000, 30_000, 100_000, 300_000):
+            for k in (5, 20, 100):
+                find_threshold(n, k, args.rules, store)
     if "fit" in args.parts:
         time_fit("delicious", *load_dense("delicious"), (1000, 1000, 4000), store)
         time_fit("1,000,000 x 50, 20 labels", *make_million_data(1_000_000, 50, 20), (2, 1002), store)
