@@ -262,6 +262,10 @@ examples, log2(L) features and conditions without limit. There are 255 bins, and
 
 Milliseconds, once data are on the GPU, launched by CUDA graphs.
 """
+ABOUT_THE_SIZE = """Seconds for 300 rules of the default from 50 features, and for the scores of the training
+examples; on the processor with one thread or sixteen, whichever was faster. To load the kernels
+comes once in a process, see above.
+"""
 ABOUT_THE_FLOOR = """The last column is how long the update would take if it did nothing but move its 25 bytes per
 covered example and label, at the {bandwidth} TB/s that a copy reaches.
 
@@ -351,9 +355,24 @@ def report(rows: list[dict[str, Any]]) -> str:
         ("data", "rules", "device", "seconds"),
         [(row["scores"], row["rules"], row["device"], row["seconds"]) for row in rows if "scores" in row],
     )
+    lines += report_threshold([row for row in rows if "threshold" in row])
     lines.append(BESIDE_OTHERS)
     lines += report_agreement([row for row in rows if "agree" in row])
     return "\n".join(lines).rstrip() + "\n"
+
+
+def report_threshold(rows: list[dict[str, Any]]) -> list[str]:
+    """Seconds on the processor, with one thread or with all, whichever is faster, and on the GPU."""
+    found = {(row["threshold"], row["labels"], row["device"], row["n_jobs"]): row for row in rows}
+    table = []
+    for n, k in dict.fromkeys((n, k) for n, k, _, _ in found):
+        if (n, k, "cuda", 1) in found:
+            own = [row for key, row in found.items() if key[:3] == (n, k, "cpu")]
+            gpu = found[n, k, "cuda", 1]
+            seconds = [(min(row[what] for row in own), gpu[what]) for what in ("fit seconds", "score seconds")]
+            table.append((f"{n:,}", k, *(f"{a:.3g} / {b:.3g}" for a, b in seconds)))
+    head = ("examples", "labels", "fit: processor / GPU", "scores: processor / GPU")
+    return ["## From which size on", "", ABOUT_THE_SIZE, *make_table(head, table)] if table else []
 
 
 def find_floor(row: dict[str, Any]) -> float:

@@ -21,9 +21,12 @@ X_test, Y_test = data.X[20_000:], data.Y[20_000:]
 divisions = {"five blocks": (4_000,) * 5, "uneven blocks": (500, 11_500, 8_000)}
 
 # %%
-# A cluster of two processes on this machine stands for one of many machines: ``Client("tcp://host:8786")``.
+# Two workers within this process stand for a cluster of many machines: ``Client("tcp://host:8786")``. Without
+# ``processes=False``, each worker is a process of its own; a script then starts the cluster below
+# ``if __name__ == "__main__":``.
 models = {}
-with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+here = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
+with here as cluster, Client(cluster) as client:
     for name, blocks in divisions.items():
         X, Y = (da.from_array(part[:20_000], chunks=(blocks, -1)) for part in (data.X, data.Y))
         clf = DaskBoomerClassifier("label-wise-logistic", n_rules=60, learning_rate=0.3, random_state=1, client=client)

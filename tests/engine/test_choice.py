@@ -56,7 +56,7 @@ def test_what_a_gpu_cannot_learn_is_refused_or_left_to_the_processor(
 def test_auto_is_a_gpu_where_data_are_large_and_features_are_binned_there() -> None:
     chosen = choose_device(settings(device="auto"), LARGE, False)
     assert (chosen.device, chosen.max_bins) == ("cuda", 255)
-    assert choose_device(settings(device="auto"), (20_000, 2), False).device == "cpu"
+    assert choose_device(settings(device="auto"), (10_001, 1), False).device == "cuda"
     assert choose_device(settings(device="auto"), (10_000, 1000), False).device == "cpu"
     exact = settings(loss=example_wise_logistic, search="exact", head="single")
     assert choose_device(exact, LARGE, False).device == "cuda"

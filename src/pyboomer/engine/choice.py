@@ -10,8 +10,6 @@ from pyboomer.engine.plan import is_single
 from pyboomer.engine.promise import Engine, Replay, Settings, Task
 from pyboomer.losses.twins import NO_TWIN
 
-WORTHWHILE = 10**6  # numbers of all scores, examples times labels, from which on device="auto" chooses a GPU
-
 
 def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> Engine:
     """The engine that suits the columns; it has learned the default rule, unless it goes on with other rules.
@@ -46,8 +44,8 @@ def choose_device(settings: Settings, shape: tuple[int, ...], sparse: bool, ther
         settings = replace(settings, device="cuda")
     obstacle = _find_obstacle(settings, shape[1], sparse)
     if settings.device == "auto":
-        small = shape[0] <= FROM or shape[0] * shape[1] < WORTHWHILE
-        if obstacle or small or not is_there_a_device():
+        # with as few examples, all values of features are considered elsewhere; with more, a GPU is always faster
+        if obstacle or shape[0] <= FROM or not is_there_a_device():
             return replace(settings, device="cpu")
     elif obstacle:
         raise ValueError(f'device="cuda" {obstacle}; or set device="cpu"')

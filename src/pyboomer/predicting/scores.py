@@ -24,7 +24,7 @@ from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 BLOCK = 64  # examples scored at once: a bit of a word for each
 PART = 4096  # examples of a compiled call: a thread's share of the work
-WORTHWHILE = 10**8  # examples times rules, from which on device="auto" chooses a GPU
+WORTHWHILE = 10**7  # examples times rules, from which on device="auto" chooses a GPU
 MARKED = 64  # rules whose coverage is found at once: a column of numbers each
 
 
