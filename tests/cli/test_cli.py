@@ -180,6 +180,13 @@ def test_options_reach_the_classifier(run: Run) -> None:
     assert (model.max_features, model.l2, model.n_rules) == (0.5, 2, 10)
 
 
+def test_a_gpu_that_is_not_there_is_told_with_the_cure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    outcome = run("train", "digits7", "-o", "model.json", "--device", "cuda")
+    assert outcome.code == 2
+    assert outcome.err.startswith('boomer: error: device="cuda" needs CuPy')
+
+
 def test_predictions_are_those_of_the_classifier(run: Run) -> None:
     run("train", "digits7", "-o", "model.json", *QUICK)
     ds = load_dataset("digits7")

@@ -173,7 +173,9 @@ def test_two_fits_at_once_stop_early_like_one(client: Client) -> None:
     assert_same(models[0], local, X)
 
 
-def test_the_command_line_learns_and_predicts_on_a_cluster(client: Client, tmp_path: Path) -> None:
+def test_the_command_line_learns_and_predicts_on_a_cluster(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(song=np.arange(N))
     for k in range(3):
         frame[f"mood_{k}"] = Y[:, k]
@@ -196,6 +198,15 @@ def test_the_command_line_learns_and_predicts_on_a_cluster(client: Client, tmp_p
     predicted = pd.read_parquet(output).sort_values("song")
     assert list(predicted.columns) == ["song", "mood_0", "mood_1", "mood_2"]
     np.testing.assert_array_equal(predicted.iloc[:, 1:], local.predict(frame[[*"abcdef", "song"]]))
+
+    def lose(*_: Any) -> None:
+        raise RuntimeError("training on the cluster ended: worker 7 was lost. More is said in Python")
+
+    monkeypatch.setattr(TeamEngine, "learn", lose)
+    run = CliRunner().invoke(boomer, ["train", pattern, "--labels", "mood_*", "-o", model, *options, *on_cluster])
+    kept = str(tmp_path / "model-interrupted.json")
+    assert f"worker 7 was lost; the 1 rule learned so far are saved in {kept}; {model} is as it was" in run.output
+    assert len(load_model(kept).rules_) == 1
 
 
 def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> None:  # noqa: ARG001

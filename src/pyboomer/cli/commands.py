@@ -176,11 +176,11 @@ def _train(
     except KeyboardInterrupt as interrupt:
         if not hasattr(model, "rules_"):
             raise
-        place = _spare_old(output)
-        model.save(place)
-        learned = format_count(len(model.rules_), "rule")
-        kept = f"; {output} is as it was" if place != output else ""
-        raise type(interrupt)(f"the {learned} learned so far are saved in {place}{kept}") from None
+        raise type(interrupt)(_save_part(model, output)) from None
+    except RuntimeError as error:  # such as a worker that was lost
+        if client is None or not hasattr(model, "rules_"):
+            raise
+        raise click.ClickException(f"{str(error).partition('. ')[0]}; {_save_part(model, output)}") from error
     seconds = time.perf_counter() - start
     with DeferredInterrupt():
         model.save(output)
@@ -192,6 +192,16 @@ def _train(
     else:
         learned = format_count(len(model.rules_), "rule")
         click.echo(f"{data if client else examples}\nLearned {learned} in {seconds:.1f} s: {output}")
+
+
+def _save_part(model: Any, output: str) -> str:
+    """Save the rules learned so far, and say where."""
+    from pyboomer.cli.reports import format_count
+
+    place = _spare_old(output)
+    model.save(place)
+    kept = f"; {output} is as it was" if place != output else ""
+    return f"the {format_count(len(model.rules_), 'rule')} learned so far are saved in {place}{kept}"
 
 
 def _spare_old(output: str) -> str:

@@ -46,8 +46,8 @@ def pack_fit(program: str, values: dict[str, Any]) -> np.ndarray:
     return packed.view(np.uint8)
 
 
-class NoDevice(RuntimeError):
-    """There is no GPU that can be used; the message says why, and what to do."""
+class NoDevice(ValueError):
+    """A device was asked for that cannot be used here; the message says why, and what to do."""
 
 
 class Launch(NamedTuple):
