@@ -8,7 +8,7 @@ from emulation import COMPILER, EmulatedDevice
 
 from pyboomer.compiling.device import NoDevice, find_device
 from pyboomer.predicting import device_scores
-from pyboomer.predicting.device_scores import PROGRAM, add_scores_on_device
+from pyboomer.predicting.device_scores import add_scores_on_device, read_program
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
@@ -19,9 +19,9 @@ def device(request: pytest.FixtureRequest) -> Any:
     if request.param == "emulated":
         if COMPILER is None:
             pytest.skip("there is no C++ compiler to emulate a GPU with")
-        return EmulatedDevice(PROGRAM)
+        return EmulatedDevice(read_program())
     try:
-        return find_device(PROGRAM)
+        return find_device(read_program())
     except NoDevice as error:
         pytest.skip(str(error))
 

@@ -198,7 +198,7 @@ def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_na
         schema = past.schema
         matrix = read_table(model, X, schema)
         refuse_new_categories(Table(matrix, schema))
-    rows = np.arange(matrix.shape[0]) if absent is None else list_present(absent, matrix.shape[0])
+    rows = list_present(absent, matrix.shape[0])
     every = max(1, n // SAMPLE)
     rows = rows[(first + np.arange(len(rows))) % every == 0]
     sample = matrix.tocsr()[rows].toarray() if sp.issparse(matrix) else matrix[rows]
@@ -210,9 +210,9 @@ def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_na
     return Sketch(schema, facts, sample)
 
 
-def list_present(absent: NDArray[np.uint8], n: int) -> NDArray[np.int64]:
+def list_present(absent: NDArray[np.uint8] | None, n: int) -> NDArray[np.int64]:
     """The rows of a block that count."""
-    return np.flatnonzero(np.unpackbits(absent, count=n) == 0)
+    return np.arange(n) if absent is None else np.flatnonzero(np.unpackbits(absent, count=n) == 0)
 
 
 def merge_schemas(schemas: Sequence[Schema]) -> Schema:
@@ -250,7 +250,7 @@ def find_sample_edges(samples: Sequence[Array], nominal: Sequence[int], max_bins
 def count_categories(X: Any, absent: Any, model: Any, schema: Schema, features: Sequence[int]) -> list[NDArray[Any]]:
     """How often each category of some features occurs in a block."""
     matrix = read_table(model, X, schema)
-    rows = np.arange(matrix.shape[0]) if absent is None else list_present(absent, matrix.shape[0])
+    rows = list_present(absent, matrix.shape[0])
     columns = [_take_column(matrix, f, schema)[rows] for f in features]
     return [
         np.bincount(column[~np.isnan(column)].astype(np.int64), minlength=len(schema.categories[f]))

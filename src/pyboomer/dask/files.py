@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import dask
 import dask.dataframe as dd
 import pandas as pd
 
+from pyboomer.dask.parts import share
 from pyboomer.dask.predicting import predict_frame
 
 
@@ -25,7 +25,7 @@ def write_predictions(model: Any, method: str, table: Any, ids: Sequence[str], f
         raise ValueError(f"the data do not fit the model: missing column {missing[0]!r}")
     columns = list(dict.fromkeys([*ids, *names]))
     empty = _predict_part(table._meta_nonempty.head(1), model, method, names, list(ids)).iloc[:0]
-    shared = dask.delayed(model, pure=False, traverse=False)
+    shared = share(model)
     predicted = table[columns].map_partitions(_predict_part, shared, method, names, list(ids), empty, meta=empty)
     predicted.to_parquet(folder, write_index=False)
 

@@ -249,7 +249,7 @@ def read_features(
     shared, names = share(reader), feature_names() if callable(feature_names) else feature_names
     sketch = dask.delayed(sketch_block, nout=3)
     sketches = [sketch(part.X, profile.absent, first, n, shared, names) for part, profile, first in present]
-    take = dask.delayed(lambda sketch, i: sketch[i])
+    take = dask.delayed(_take)
     futures = client.compute(sketches)
     described = compute(client, [take(future, slice(0, 2)) for future in futures])
     schema = merge_schemas([some for some, _ in described])

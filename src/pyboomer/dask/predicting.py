@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+
+from pyboomer.dask.parts import share
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
@@ -16,7 +17,7 @@ def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) 
     """An array or, with the index of X, a DataFrame or a Series of what a method gives for each block."""
     check_is_fitted(model, "rules_")
     call = getattr(model, method)
-    shared = dask.delayed(model, pure=False, traverse=False)
+    shared = share(model)
     if isinstance(X, da.Array):
         X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         meta = call(np.zeros((1, X.shape[1])), **options)[:0]

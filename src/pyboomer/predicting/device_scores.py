@@ -1,5 +1,6 @@
 """Scores on a GPU: the same sums as on the host, in the same order, so that no bit of them differs."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,22 @@ from pyboomer.arrays import Array
 from pyboomer.columns.device import DeviceMatrix
 from pyboomer.compiling.device import Device, Launch, find_device, pack_fit, read_files
 
-PROGRAM = read_files(__package__, "scores.cu")
 PART = 2**28  # bytes of examples that are on the device at once
 TILE = 32  # labels whose scores a block adds up
 WARPS = 4  # of a block
+
+
+@cache
+def read_program() -> str:
+    """The text of the kernels: read when a GPU is used, not whenever the package is imported."""
+    return read_files(__package__, "scores.cu")
 
 
 def add_scores_on_device(
     rules: Any, used: NDArray[np.int64], X: Any, scores: Array, device: Device | None = None
 ) -> None:
     """`scores.add_scores` for the rules in flat arrays, whose features are those `used`; X is dense."""
-    device = find_device(PROGRAM) if device is None else device
+    device = find_device(read_program()) if device is None else device
     n, n_features = X.shape
     flat = {
         "used": device.put(used.astype(np.int32)),
@@ -52,7 +58,7 @@ def add_scores_on_device(
             "tile": tile,
             "bytes": arrays["X"].dtype.itemsize,
         }
-        fit = device.put(pack_fit(PROGRAM, sizes | {name: device.address(a) for name, a in arrays.items()}))
+        fit = device.put(pack_fit(read_program(), sizes | {name: device.address(a) for name, a in arrays.items()}))
         if len(used):
             blocks = min(-(-count // 256), 8 * device.n_processors)
             device.launch(Launch("take_columns", (blocks, len(used)), 256), fit)

@@ -8,13 +8,13 @@ from nvrtc import compile_program, find_nvrtc
 
 from pyboomer.compiling.device import OPTIONS, find_fields, list_kernels, pack_fit
 from pyboomer.engine.cuda.sources import read_program
-from pyboomer.predicting.device_scores import PROGRAM
+from pyboomer.predicting import device_scores
 
 OLDEST = "--gpu-architecture=compute_75"  # what CUDA 13 still compiles for
 
 
 @pytest.mark.skipif(find_nvrtc() is None, reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc")
-@pytest.mark.parametrize("program", [read_program(), PROGRAM], ids=["learning", "scores"])
+@pytest.mark.parametrize("program", [read_program(), device_scores.read_program()], ids=["learning", "scores"])
 def test_every_kernel_is_compiled_without_a_warning(program: str) -> None:
     ptx, log = compile_program(program, (*OPTIONS, OLDEST))
     assert log.strip("\0\n ") == ""
