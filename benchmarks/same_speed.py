@@ -17,6 +17,8 @@ from typing import Any
 from common import begin, clock, for_our_fit, geometric_mean, load_split, make_ours, make_parser, print_head, print_row
 from vs_official import RULES
 
+from pyboomer import BoomerClassifier
+
 VARIANTS = {f"{loss} {head}": (loss, head) for loss in ("label-wise", "example-wise") for head in ("single", "multi")}
 PREDICTION = ("yeast", "slashdot")
 
@@ -26,11 +28,12 @@ def make_row(kind: str, data: str, variant: str, quick: bool) -> Callable[[], An
     loss, head = VARIANTS[variant]
     split = load_split(data, 1)
     X = for_our_fit(split.X)
+    same = {"default_rule": "newton"} if "default_rule" in BoomerClassifier().get_params() else {}
     if kind == "predict":
-        model = make_ours(loss, head, 100 if quick else 1000, nominal=split.nominal).fit(X, split.Y)
+        model = make_ours(loss, head, 100 if quick else 1000, nominal=split.nominal, **same).fit(X, split.Y)
         call: Callable[[], Any] = partial(model.predict, split.X)
     else:
-        model = make_ours(loss, head, 20 if quick else RULES[data], nominal=split.nominal)
+        model = make_ours(loss, head, 20 if quick else RULES[data], nominal=split.nominal, **same)
         call = partial(model.fit, X, split.Y)
     call()
     return call

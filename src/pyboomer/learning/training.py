@@ -86,7 +86,7 @@ class Trained(NamedTuple):
 
     rules: RuleEnsemble
     loss: float
-    course: list[float]  # the loss at the beginning and after 1, 2, 4, 8, ... rules
+    course: list[float]  # the loss at the beginning and after 1, 8, 64, ... rules
     error: Exception | None
 
 
@@ -254,12 +254,12 @@ def _learn(
             if engine.n_rules >= n_rules or (validation is not None and validation.is_enough(engine.n_rules)):
                 break
             start = time.perf_counter()
-            doubled = 2 ** engine.n_rules.bit_length()
-            count = min(size, n_rules - engine.n_rules, doubled - engine.n_rules)
+            looked_at = 8 ** -(-engine.n_rules.bit_length() // 3)  # the next of 1, 8, 64, ...
+            count = min(size, n_rules - engine.n_rules, looked_at - engine.n_rules)
             if validation is not None:
                 count = min(count, validation.count_until_due(engine.n_rules))
             engine.learn(count)
-            if engine.n_rules == doubled:
+            if engine.n_rules == looked_at:
                 course.append(compute_loss())
             if bar is not None:
                 if engine.n_rules == begin + count:

@@ -50,7 +50,7 @@ def _find_present(block: Array, feature: int) -> np.uint64:
     return present
 
 
-@inner
+@inner(forceinline=True)
 def _meet(block: Array, feature: int, operator: int, value: float, present: np.uint64) -> np.uint64:
     """Which of the 64 examples of a block meet a condition: a bit for each. A missing value meets none."""
     limit = splat(value)
