@@ -178,7 +178,7 @@ PARAMETERS = (
         '"auto", None, a whole number from 1 to 2**32 or a fraction in (0, 1]',
         lambda value: _one_of("auto")(value) or (_is_size(value) and (value is None or value <= 2**32)),  # one by one
         "The size of a sample, if bootstrap=True: a number of examples or a fraction. None: as many as there are with "
-        'replacement, two thirds of them without. "auto": 20,000 if there are more, else None.',
+        'replacement, two thirds of them without. "auto": a twentieth, at least 20,000; None if there are fewer.',
     ),
     Parameter(
         "max_features",

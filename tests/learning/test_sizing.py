@@ -60,7 +60,7 @@ def test_labels_that_move_together_do_not_diverge() -> None:
 
 def test_few_examples_are_sampled_in_full() -> None:
     assert find_max_samples("auto", 20_000) is None
-    assert find_max_samples("auto", 20_001) == 20_000
+    assert [find_max_samples("auto", n) for n in (20_001, 400_000, 2 * 10**6)] == [20_000, 20_000, 100_000]
     assert [find_max_samples(given, 10**6) for given in (None, 5, 0.5)] == [None, 5, 0.5]
 
 

@@ -8,7 +8,8 @@ a part of the examples is enough to choose conditions by.
 |---|---|---|
 | up to 2,500 | 0.05 | as many as there are |
 | 10,000 | 0.1 | as many as there are |
-| 90,000 and more | 0.3 | 20,000 |
+| 90,000 | 0.3 | 20,000 |
+| 400,000 and more | 0.3 | a twentieth |
 
 The joint loss is about label vectors that repeat. Its heads are learned label by label, as if each label moved on its
 own; where many move together, the sum of their steps is too long. So the rate is at most 1 / s for label vectors of s
@@ -22,7 +23,7 @@ from pyboomer.losses import Loss, find_loss
 
 SLOWEST, FASTEST = 0.05, 0.3
 SMALL = 2_500  # examples that are learned as slowly as possible
-ENOUGH = 20_000  # examples to choose conditions by
+ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: 1 / SLOWEST
 
@@ -43,7 +44,7 @@ def _measure_length(examples: Examples) -> float:
 
 def find_max_samples(max_samples: str | int | float | None, n: int) -> int | float | None:
     """How many of n examples conditions are chosen by."""
-    return (ENOUGH if n > ENOUGH else None) if isinstance(max_samples, str) else max_samples
+    return (max(ENOUGH, n // SHARE) if n > ENOUGH else None) if isinstance(max_samples, str) else max_samples
 
 
 def choose_loss(examples: Examples, n_vectors: int) -> Loss:
