@@ -45,8 +45,8 @@ methods = {
 }
 
 # %%
-# All rule learners get the same number of rules: BR and CC a seventh of them for each of their seven models. XGBoost has
-# its own defaults, 100 trees per label.
+# All rule learners get the same number of rules: BR and CC a seventh of them for each of their seven models. XGBoost
+# has its own defaults, 100 trees per label.
 results = {}
 for name, fit in methods.items():
     predicted = fit()(X_test).astype(int)
@@ -54,10 +54,10 @@ for name, fit in methods.items():
     print(f"{name:13}", "  ".join(f"{value:6.2%}" for value in results[name]))
 
 # %%
-# Rules for all labels at once beat a model per label by every measure, whether it has rules or trees. Where whole label
-# vectors count (in the middle), it pays to know how labels depend on each other: CC is ahead of BR, and the example-wise
-# loss ahead of the label-wise one. LP and the joint loss know the label vectors themselves. Here there are only ten of
-# them, each with many examples: that suits them best.
+# Rules for all labels at once beat a model per label by every measure, whether it has rules or trees. Where whole
+# label vectors count (in the middle), it pays to know how labels depend on each other: CC is ahead of BR, and the
+# example-wise loss ahead of the label-wise one. LP and the joint loss know the label vectors themselves. Here there are
+# only ten of them, each with many examples: that suits them best.
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained", sharey=True)
 colors = ["#555555", *["#999999"] * 3, "#B34700", "#0072B2", "#009E73"]
 titles = ("Hamming loss", "subset 0/1 loss", "F1 per example (higher is better)")
