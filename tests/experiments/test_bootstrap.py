@@ -221,3 +221,38 @@ def test_the_means_of_the_measures_are_the_metrics() -> None:
     for name, metric in (("hamming", hamming_loss), ("subset", subset_zero_one_loss), ("f1", example_f1)):
         assert MEASURES[name](true, predicted).mean() == pytest.approx(metric(true, predicted))
     assert find_measure(lambda t, p: (t != p).sum(axis=1))(true, predicted).shape == (60,)
+
+
+def test_measures_leave_unknown_labels_out() -> None:
+    true = np.array([[1, 0, np.nan], [np.nan, 1, np.nan], [1, np.nan, 1]])
+    predicted = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 0]])
+    found = {name: MEASURES[name](true, predicted).tolist() for name in MEASURES}
+    assert found == {
+        "hamming": [0.5, 0.0, 1.0],
+        "subset": [1.0, 0.0, 1.0],
+        "f1": [pytest.approx(2 / 3), 1.0, 0.0],
+    }
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """Predicts no label at all."""
+
+    def fit(self, X: Any, y: Any) -> "Constant":  # noqa: ARG002
+        self.n_labels_ = y.shape[1]
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.zeros((len(X), self.n_labels_), dtype=int)
+
+
+def test_unknown_labels_count_nowhere() -> None:
+    X, Y = np.arange(40.0)[:, None], np.tile([[1.0, 0.0], [0.0, 0.0]], (20, 1))
+    Y[::4, 0] = np.nan  # half of the relevant ones
+    Y[1] = np.nan  # nothing is known: not judged at all
+    for given in (Y, np.ma.masked_invalid(Y), np.where(np.isnan(Y), None, Y)):
+        result = bbc_cv(Constant(), {}, X, given, cv=4, measure="hamming", refit=False, n_bootstraps=20)
+        assert result.means[0] == pytest.approx(10 * 0.5 / 39)
+    with pytest.raises(ValueError, match="y has no label that is known"):
+        bbc_cv(Constant(), {}, X, np.full((40, 2), np.nan), cv=4)
+    with pytest.raises(ValueError, match="measure gives NaN for example 0"):
+        bbc_cv(Constant(), {}, X, Y, cv=4, measure=lambda true, predicted: (true - predicted).sum(axis=1))

@@ -119,6 +119,9 @@ def test_a_scorer_sees_only_complete_examples_and_the_loss_all() -> None:
     for scoring in ("loss", "accuracy"):
         model = classifier(early_stopping=True, scoring=scoring, n_rules=50).fit(X, masked)
         assert len(model.rules_) >= 1
+    masked = np.where(np.random.default_rng(1).random(Y.shape) < 0.3, np.nan, Y)
+    with pytest.warns(UserWarning, match=r'scoring judges \d+ of 30 held-out .* scoring="loss" judges all'):
+        classifier(early_stopping=True, scoring="accuracy", n_rules=50).fit(X, masked)
     masked[np.arange(300), np.arange(300) % 5] = np.nan
     with (
         pytest.warns(UserWarning, match="no example has all its labels known"),

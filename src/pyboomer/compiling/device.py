@@ -86,8 +86,12 @@ class Device:
         self.most_shared = int(properties["sharedMemPerBlockOptin"])
         self._program = program
 
-    def _get_kernel(self, name: str) -> Any:
-        return load_kernel(self._program, name)
+    def _prepare(self, launch: Launch) -> Any:
+        """The kernel of a launch, which may use as much shared memory as that needs."""
+        kernel = load_kernel(self._program, launch.kernel)
+        if launch.shared > 48 * 1024 and kernel.max_dynamic_shared_size_bytes < launch.shared:
+            kernel.max_dynamic_shared_size_bytes = launch.shared
+        return kernel
 
     def count_free(self) -> int:
         """Bytes of memory that are free, those that CuPy keeps for later included."""
@@ -104,11 +108,6 @@ class Device:
         with self.stream:
             return self.cupy.zeros(shape, dtype=dtype)
 
-    def empty(self, shape: Any, dtype: Any) -> Any:
-        """An array of anything."""
-        with self.stream:
-            return self.cupy.empty(shape, dtype=dtype)
-
     def write(self, target: Any, source: np.ndarray) -> None:
         """Copy numbers of the host to an array of the device, or a contiguous part of one."""
         target.set(np.ascontiguousarray(source), stream=self.stream)
@@ -123,18 +122,14 @@ class Device:
 
     def launch(self, launch: Launch, argument: Any) -> None:
         """Launch a kernel; this does not wait for it."""
-        kernel = self._get_kernel(launch.kernel)
-        if launch.shared > 48 * 1024 and kernel.max_dynamic_shared_size_bytes < launch.shared:
-            kernel.max_dynamic_shared_size_bytes = launch.shared
+        kernel = self._prepare(launch)
         with self.stream:
             kernel(launch.grid, (launch.threads,), (argument,), shared_mem=launch.shared)
 
     def record(self, launches: Sequence[Launch], argument: Any) -> Recording:
         """Record launches, to be run as often as needed."""
         for launch in launches:  # what is loaded or set for a kernel cannot be recorded
-            kernel = self._get_kernel(launch.kernel)
-            if launch.shared > 48 * 1024:
-                kernel.max_dynamic_shared_size_bytes = max(launch.shared, kernel.max_dynamic_shared_size_bytes)
+            self._prepare(launch)
         return Recording(self, launches, argument)
 
     def wait(self) -> None:

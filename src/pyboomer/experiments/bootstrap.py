@@ -25,7 +25,9 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 
-from pyboomer.experiments.measures import Measure, find_measure
+from pyboomer.data.labels import narrow_objects
+from pyboomer.data.soundness import unmask
+from pyboomer.experiments.measures import Measure, find_known, find_measure
 from pyboomer.experiments.running import Job, run_jobs
 from pyboomer.experiments.store import Outcome, Store
 
@@ -199,9 +201,10 @@ def bbc_cv(
     param_grid : dict or list of dicts
         The settings, as `GridSearchCV` takes them.
     X, y : array-like, sparse matrix or DataFrame
-        Features and labels.
+        Features and labels; a label that is NaN is not known, and counts nowhere.
     measure : {"subset", "hamming", "f1"}, Measure or callable
-        What to tune by. A callable takes true and predicted labels and gives a loss per example.
+        What to tune by. A callable takes true and predicted labels and gives a loss per example; it sees NaN where a
+        true label is not known.
     report : like `measure`, optional
         What to estimate, if it is not what is tuned by.
     staged : str, default="n_rules"
@@ -243,7 +246,10 @@ def bbc_cv(
     tuned = find_measure(measure)
     reported = tuned if report is None else find_measure(report)
     X, y = indexable(X, y)
-    true = _as_array(y)
+    true = narrow_objects(_as_array(unmask(y)))
+    judged = np.flatnonzero(find_known(true).any(axis=1))
+    if len(judged) == 0:
+        raise ValueError("y has no label that is known")
     folds = list(_make_cv(cv, random_state).split(X, y))
     tested = np.concatenate([test for _, test in folds])
     if not np.array_equal(np.sort(tested), np.arange(len(true))):
@@ -266,7 +272,10 @@ def bbc_cv(
             losses[test, column] = tuned.as_loss(tuned(true[test], predicted))
             values[test, column] = reported(true[test], predicted)
 
-    correction = correct_bias(losses, values, draw_bootstraps(len(true), n_bootstraps, random_state))
+    losses, values = losses[judged], values[judged]
+    if np.isnan(losses).any():
+        raise ValueError(f"measure gives NaN for example {judged[np.isnan(losses).any(axis=1).argmax()]}")
+    correction = correct_bias(losses, values, draw_bootstraps(len(judged), n_bootstraps, random_state))
     best = settings[correction.best]
     model = clone(estimator).set_params(**best).fit(X, y) if refit else None
     return TunedResult(correction, settings, values.mean(axis=0), best, model)

@@ -14,6 +14,8 @@ import numpy as np
 class Measure(NamedTuple):
     """A function of true and predicted labels, (N, K) each, that returns N numbers, with its title and its sense.
 
+    A true label that is NaN is not known: the measures of `MEASURES` leave it out.
+
     Examples
     --------
     >>> import numpy as np
@@ -36,20 +38,27 @@ class Measure(NamedTuple):
 
 
 def rate_hamming(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """The share of an example's labels that are wrong."""
-    return np.asarray((true != predicted).mean(axis=-1))
+    """The share of an example's known labels that are wrong."""
+    known = find_known(true)
+    return np.asarray(((true != predicted) & known).sum(axis=-1) / np.maximum(known.sum(axis=-1), 1))
 
 
 def rate_subset(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """1 for an example with any wrong label, else 0."""
-    return np.asarray((true != predicted).any(axis=-1).astype(np.float64))
+    """1 for an example with any known label wrong, else 0."""
+    return np.asarray(((true != predicted) & find_known(true)).any(axis=-1).astype(np.float64))
 
 
 def rate_f1(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """The F1 of an example's labels; 1 if it has none and none is predicted."""
-    both = np.logical_and(true, predicted).sum(axis=-1)
-    either = (true != 0).sum(axis=-1) + (predicted != 0).sum(axis=-1)
+    """The F1 of an example's known labels; 1 if it has none and none is predicted."""
+    known = find_known(true)
+    relevant, found = (true != 0) & known, (predicted != 0) & known
+    both, either = (relevant & found).sum(axis=-1), relevant.sum(axis=-1) + found.sum(axis=-1)
     return np.where(either == 0, 1.0, 2 * both / np.maximum(either, 1))
+
+
+def find_known(true: np.ndarray) -> np.ndarray:
+    """Which labels are known: those that are not NaN, which alone differs from itself."""
+    return np.asarray(true == true)
 
 
 MEASURES = {

@@ -4,6 +4,7 @@ The held-out examples are scored after every `EVERY` rules, whatever the size of
 time. Scores of a model are larger-is-better: minus the mean loss, or what a scorer of scikit-learn says.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -91,9 +92,17 @@ def validate_by_loss(examples: Examples, loss: Loss, Y: NDArray[Any]) -> Validat
 
 def validate_by_scorer(examples: Examples, scoring: Any, model: Any) -> Validation:
     """Judge by a scorer of scikit-learn, or its name, on the examples of which all labels are known."""
+    held_out = len(examples.Y)
     examples = examples.take(np.flatnonzero(examples.are_complete()))
     if len(examples.Y) == 0:
         raise ValueError('scoring must be "loss": no held-out example has all its labels known')
+    if 2 * len(examples.Y) < held_out:
+        warnings.warn(
+            f"scoring judges {len(examples.Y)} of {held_out} held-out examples only: those with all labels known; "
+            'scoring="loss" judges all',
+            UserWarning,
+            stacklevel=5,
+        )
     from sklearn.metrics import get_scorer  # takes its time, and is rarely needed
 
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring

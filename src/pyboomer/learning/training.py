@@ -30,6 +30,7 @@ from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.schema import Schema
 
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
+FIRST_LOOK = 16  # rules, after which the training loss is looked at first; then whenever there are twice as many
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Trained(NamedTuple):
 
     rules: RuleEnsemble
     loss: float
-    course: list[float]  # the loss at the beginning and after 1, 8, 64, ... rules
+    course: list[float]  # the loss at the beginning and after 16, 32, 64, ... rules
     error: Exception | None
 
 
@@ -254,7 +255,7 @@ def _learn(
             if engine.n_rules >= n_rules or (validation is not None and validation.is_enough(engine.n_rules)):
                 break
             start = time.perf_counter()
-            looked_at = 8 ** -(-engine.n_rules.bit_length() // 3)  # the next of 1, 8, 64, ...
+            looked_at = max(FIRST_LOOK, 2 ** engine.n_rules.bit_length())
             count = min(size, n_rules - engine.n_rules, looked_at - engine.n_rules)
             if validation is not None:
                 count = min(count, validation.count_until_due(engine.n_rules))

@@ -1,5 +1,6 @@
 """Threads divide the steps of learning by bins, and change nothing."""
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,18 @@ def make_data(n: int, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
 def test_the_number_of_threads_changes_nothing(
     loss: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "WORTHWHILE", 1)  # so that every step is divided
+    monkeypatch.setattr(threads, "WAKING", 1)  # so that every step is divided
     X, Y = make_data(3000)
     one, *others = (
         BoomerClassifier(loss, n_rules=20, max_bins=16, n_jobs=n, random_state=2, **options).fit(X, Y).rules_
         for n in (None, 2, 4, 5)
     )
     assert all(rules == one for rules in others)
+
+
+def test_small_steps_wake_few_threads() -> None:
+    with closing(Threads(16)) as some:
+        assert [some.count(numbers) for numbers in (0, 2**19, 2**20, 2**22, 2**24, 2**30)] == [1, 1, 2, 4, 8, 16]
 
 
 def change_shape(shape: str) -> Loss:
@@ -64,7 +70,7 @@ def change_shape(shape: str) -> Loss:
 def test_heads_and_statistics_are_the_same_to_the_last_bit(
     loss: Loss, n_labels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "WORTHWHILE", 1)
+    monkeypatch.setattr(threads, "WAKING", 1)
     rng = np.random.default_rng(0)
     n = 300
     task = Task(None, rng.choice([-1, 1], size=(n, n_labels)).astype(np.int8), rng.uniform(0.5, 2.0, size=n))

@@ -224,8 +224,8 @@ class SampledSteps(LocalSteps):
         assert isinstance(ledger.truth, Truth)
         n, n_chunks, size = len(ledger.everyone), -(-len(ledger.everyone) // CHUNK), plan.sampling.size
         self.odds = find_odds(ledger.truth, ledger.scores)
-        self.parts = divide(n_chunks, self.threads.n_threads)
         width = count_columns(ledger.layout)
+        self.parts = divide(n_chunks, self.threads.count(n * width))
         counts, sums = np.zeros(n_chunks, dtype=np.int64), make_zeros((n_chunks, width))
         self.chunks = Covered(np.empty(n, dtype=np.uint32), counts, sums, np.zeros(n_chunks))
         # The sample: what is at which of its places. Sums, sweeps and narrowing know nothing else.
@@ -255,7 +255,7 @@ class SampledSteps(LocalSteps):
         def work(part: slice) -> None:
             write_statistics(self.odds, self.examples[part], self.terms[part])
 
-        self.threads.share(work, divide(n_sampled, self.threads.n_threads))
+        self.threads.share(work, divide(n_sampled, self.threads.count(self.terms[:n_sampled].size)))
 
     def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
         """Sums over the bins of some features, and which of these are nominal."""

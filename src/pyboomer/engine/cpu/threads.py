@@ -6,6 +6,7 @@ number of threads. (Numba's own parallel loops are not used: two Python threads 
 enter them.)
 """
 
+import math
 from collections.abc import Callable
 from itertools import pairwise, product
 from typing import Any
@@ -32,7 +33,7 @@ from pyboomer.losses.joint_twin import make_scratch
 from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
 
-WORTHWHILE = 2**16  # numbers; a step that reads fewer of them is done before another thread has woken up
+WAKING = 2**18  # numbers that a step could read while it divides the work and wakes another thread up; measured
 
 
 class Threads:
@@ -47,9 +48,13 @@ class Threads:
         if self.pool is not None:
             self.pool.shutdown()
 
-    def _count(self, numbers: int) -> int:
-        """How many threads are worth their while for a step that reads so many numbers."""
-        return self.n_threads if numbers >= WORTHWHILE else 1
+    def count(self, numbers: int) -> int:
+        """How many threads are worth their while for a step that reads so many numbers.
+
+        With p threads a step takes numbers / p, and p times the waking of a thread: least if p is the root of their
+        ratio.
+        """
+        return min(self.n_threads, max(1, math.isqrt(numbers // WAKING)))
 
     def share(self, work: Callable[[Any], Any], parts: list[Any]) -> None:
         """Do all parts of some work."""
@@ -62,7 +67,7 @@ class Threads:
     def sum_bins(self, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
         """`sweeping.sum_bins`, divided by halves of the statistics and, with more than two threads, by features."""
         width = sample.statistics.shape[1]
-        n_parts = self._count(len(sample.rows) * width * len(features))
+        n_parts = self.count(len(sample.rows) * width * len(features))
         of_pairs = width < LANES
         n_halves = 2 if n_parts % 2 == 0 and not of_pairs else 1
 
@@ -87,7 +92,7 @@ class Threads:
     ) -> None:
         """`twins.update`, divided by examples."""
         n_vectors = len(truth.known.factor) if isinstance(truth, JointTruth) else 0
-        parts = divide(len(rows), self._count(len(rows) * (scores.shape[1] + n_vectors)))
+        parts = divide(len(rows), self.count(len(rows) * (scores.shape[1] + n_vectors)))
 
         def work(part: slice) -> None:
             own = truth
@@ -103,14 +108,14 @@ class Threads:
         def work(part: slice) -> None:
             add_scores_to_rows(scores, rows[part], head, first, last)
 
-        self.share(work, divide(len(rows), self._count(len(rows) * scores.shape[1])))
+        self.share(work, divide(len(rows), self.count(len(rows) * scores.shape[1])))
 
     def fit_head(
         self, layout: Layout, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
     ) -> tuple[float, float]:
         """`heads.fit_head`; sums of statistics are divided by columns, sums of Hessians by labels."""
         size = statistics.shape[1]
-        n_parts = self._count(len(rows) * size)
+        n_parts = self.count(len(rows) * size)
         if n_parts == 1 or isinstance(layout, Dense):
             return fit_head(layout, statistics, rows, weights, penalty, room, head)
 
@@ -129,7 +134,7 @@ class Threads:
         def sum_labels(part: slice) -> None:
             sum_hessians(layout, part.start, statistics, rows, weights, A[part])
 
-        self.share(sum_labels, divide(k, self._count(len(rows) * A.size), 2))
+        self.share(sum_labels, divide(k, self.count(len(rows) * A.size), 2))
         return solve_system(room.sums, penalty, A, L, head), coverage
 
 
