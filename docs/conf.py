@@ -1,5 +1,6 @@
 """How the site is built: `make -C docs html`. Everything a page needs is in the site: it works offline."""
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pyboomer
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # pictures.py and order.py, which are used when the site is built
+
+logging.getLogger("pyboomer").setLevel(logging.ERROR)  # the gallery's readers need not know what was compiled for it
 
 project = "pyboomer"
 author = "the pyboomer developers"
