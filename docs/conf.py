@@ -20,7 +20,7 @@ logging.getLogger("pyboomer").setLevel(logging.ERROR)  # the gallery's readers n
 project = "pyboomer"
 author = "the pyboomer developers"
 version = release = pyboomer.__version__
-project_copyright = "MIT licence"
+project_copyright = "the pyboomer developers, MIT licence"
 
 extensions = [
     "myst_parser",  # pages in Markdown, which read well on any server of Git repositories, too
