@@ -30,7 +30,7 @@ from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.schema import Schema
 
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
-FIRST_LOOK = 16  # rules, after which the training loss is looked at first; then whenever there are twice as many
+FIRST_LOOK = 32  # rules, after which the training loss is looked at first; then whenever there are twice as many
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Trained(NamedTuple):
 
     rules: RuleEnsemble
     loss: float
-    course: list[float]  # the loss at the beginning and after 16, 32, 64, ... rules
+    course: list[float]  # the loss at the beginning and after 32, 64, 128, ... rules
     error: Exception | None
 
 

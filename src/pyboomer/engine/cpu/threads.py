@@ -33,7 +33,7 @@ from pyboomer.losses.joint_twin import make_scratch
 from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
 
-WAKING = 2**18  # numbers that a step could read while it divides the work and wakes another thread up; measured
+WAKING = 2**19  # numbers that a step could read while it divides the work and wakes another thread up; measured
 
 
 class Threads:
