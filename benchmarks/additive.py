@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Split, describe_machine, format_table, is_installed, load_split, publish
+from common import REPEAT, Split, describe_machine, format_table, is_installed, load_split, publish
 
 from pyboomer import BoomerClassifier
 from pyboomer.metrics import hamming_loss, subset_zero_one_loss
@@ -166,11 +166,14 @@ def main() -> None:
     lines = [
         "# One condition per rule, beside explainable boosting machines",
         "",
-        f"Made by `python benchmarks/additive.py --json FILE --n-rules {options.n_rules}`. One split, 2/3 for "
-        "training; Hamming loss / subset 0/1 loss in percent, each decoded for its measure; CPU seconds of training on "
-        "one thread. EBM: one `ExplainableBoostingClassifier(interactions=0)` per label, of interpret-core "
-        f"{versions}; - where it has not been measured. The load of the machine was "
-        f"{min(loads):.0f} to {max(loads):.0f} processes meanwhile; CPU seconds depend on it less than others do.",
+        f"{REPEAT}`python benchmarks/additive.py --json FILE --n-rules {options.n_rules}`.",
+        "",
+        "- A cell shows Hamming loss / subset 0/1 loss in percent, then the CPU seconds of training on one thread.",
+        "- Each measure has its own decoding. Two thirds of the examples train, in one split.",
+        "- *EBM* is one `ExplainableBoostingClassifier(interactions=0)` per label, from interpret-core "
+        f"{versions}. A dash: not measured.",
+        f"- The load of the machine was {min(loads):.0f} to {max(loads):.0f} meanwhile. CPU seconds suffer less from "
+        "that than wall-clock seconds.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
         "",

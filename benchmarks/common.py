@@ -286,12 +286,21 @@ def format_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join(lines)
 
 
+REPEAT = "Repeat it with "  # begins the paragraph on a page from which on a script writes
+
+
 def publish(lines: Sequence[str], path: Path | None) -> None:
-    """Print a page, and write it if a file is given."""
-    text = "\n".join(lines) + "\n"
+    """Print a page, and write it if a file is given. What a person wrote above the command to repeat it stays."""
+    text = "\n".join(lines).rstrip("\n") + "\n"
     print(text)
-    if path:
-        path.write_text(text, encoding="utf-8")
+    if path is None:
+        return
+    written = path.read_text(encoding="utf-8") if path.exists() else ""
+    if REPEAT in written and REPEAT in text:
+        text = written.partition(REPEAT)[0] + REPEAT + text.partition(REPEAT)[2]
+        print(f"Does the summary at the top of {path} still hold? It was written by hand.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def print_head(columns: Sequence[str]) -> None:

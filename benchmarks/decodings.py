@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine, publish
+from common import REPEAT, describe_machine, publish
 from scipy.special import expit
 from sklearn.model_selection import KFold
 
@@ -80,8 +80,8 @@ def main() -> None:
     lines = [
         "# Decodings and calibration",
         "",
-        f"Made by `python benchmarks/decodings.py --n-rules {options.n_rules} --learning-rate "
-        f"{options.learning_rate}`. Ten-fold, `KFold(10, shuffle=True, random_state=1)`, predictions pooled.",
+        f"{REPEAT}`python benchmarks/decodings.py --n-rules {options.n_rules} --learning-rate "
+        f"{options.learning_rate}`. Predictions are pooled over ten folds, `KFold(10, shuffle=True, random_state=1)`.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
     ]
@@ -89,7 +89,9 @@ def main() -> None:
     for loss in LOSSES:
         lines += [
             "",
-            f"## {loss}, multi-label heads: Hamming / subset 0/1 / F1 in percent",
+            f"## {loss}, multi-label heads",
+            "",
+            "A cell shows Hamming loss / subset 0/1 loss / F1 in percent.",
             "",
             "| data | "
             + " | ".join(DECODINGS + CALIBRATED)
@@ -117,17 +119,24 @@ def main() -> None:
             wins[loss, "calibrated f1"] += figures["calibrated f1"][2] > figures["loss"][2]
             wins[loss, "calibrated subset"] += figures["calibrated subset"][1] < figures["loss"][1]
             wins[loss, "calibrated"] += losses[1] < losses[0] and errors[1] < errors[0]
-    lines += ["", f"Of {len(options.datasets)} data sets, better than the default decoding or plain probabilities:", ""]
+    lines += [
+        "",
+        "## How often it pays",
+        "",
+        f"On so many of {len(options.datasets)} data sets, it is better than the default decoding or than plain "
+        "probabilities:",
+        "",
+    ]
     for (loss, what), count in wins.items():
         meaning = {
             "f1": '`decode="f1"` on F1',
             "subset": '`decode="subset"` on subset 0/1 loss',
             "calibrated f1": '`decode="f1"` on F1, calibrated',
             "calibrated subset": '`decode="subset"` on subset 0/1 loss, calibrated',
-            "calibrated": "calibrated probabilities on log-loss and calibration error alike",
+            "calibrated": "calibrated probabilities on both log-loss and calibration error",
         }[what]
         lines.append(f"- {loss}, {meaning}: {count}")
-    lines += ["", f"{time.perf_counter() - start:.0f} seconds."]
+    lines += ["", f"The run took {time.perf_counter() - start:.0f} seconds."]
     publish(lines, options.write)
 
 

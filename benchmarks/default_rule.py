@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import LOSSES, describe_machine, load_split, publish
+from common import LOSSES, REPEAT, describe_machine, load_split, publish
 
 from pyboomer import BoomerClassifier
 from pyboomer.datasets import load_dataset
@@ -98,11 +98,9 @@ def main() -> None:
     lines = [
         "# The default rule",
         "",
-        'Is the default rule of least training loss (`default_rule="minimum"`) better than the paper\'s single step of '
-        'Newton\'s method (`"newton"`)?',
-        "",
-        f"Made by `python benchmarks/default_rule.py`: all parameters but the number of rules by default; means over "
-        f"{options.seeds} splits (two thirds to learn from, one third to predict), in percent, `newton` -> `minimum`.",
+        f"{REPEAT}`python benchmarks/default_rule.py`. Cells show `newton` -> `minimum` in percent: means over "
+        f"{options.seeds} splits, two thirds to train and one third to test. The settings are those of "
+        "`BoomerClassifier.paper()` at a learning rate of 0.1.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
     ]
@@ -110,15 +108,15 @@ def main() -> None:
         lines += compare_predictions(loss, head, n_rules, options)
     lines += [
         "",
-        "## What is read off a model",
+        "## What people read off a model",
         "",
-        f"{n_read} rules by the example-wise logistic loss, learned from all examples with {seeds_read} seeds.",
+        f"{n_read} rules learn from all examples by the example-wise logistic loss, with {seeds_read} seeds.",
         "",
-        "- **loss**: of the training data, by the default rule alone",
-        "- **rule 1**: what part of the gain of all further rules the first of them has",
-        "- **top five**: the share of the five most important features that two seeds have in common",
-        "- **signs**: pairs of labels whose dependence, by the model, has the sign of their correlation, among those "
-        f"whose correlation is at least {CLEAR:g} standard errors from 0",
+        "- **loss**: the training loss of the default rule alone",
+        "- **rule 1**: the share of the first rule after it in the gain of all rules",
+        "- **top five**: how many of their five most important features two seeds share",
+        "- **signs**: how often the model's dependence of two labels has the sign of their correlation. Only "
+        f"correlations of at least {CLEAR:g} standard errors count",
         "",
         "| data | default rule | loss | rule 1 | top five | signs |",
         "|---|---|---|---|---|---|",
@@ -127,7 +125,7 @@ def main() -> None:
         for kind in KINDS:
             lines.append(look_at(name, kind, n_read, seeds_read))
             print(lines[-1], flush=True)
-    lines += ["", f"{time.perf_counter() - start:.0f} seconds."]
+    lines += ["", f"The run took {time.perf_counter() - start:.0f} seconds."]
     publish(lines, options.write)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine, describe_measures, format_table, publish
+from common import REPEAT, describe_machine, describe_measures, format_table, publish
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold
 
@@ -103,16 +103,17 @@ def main() -> None:
         summary.append([name, *(f"{r:.2f}" for r in ranks[name]), f"{sizes[0]:.1f}", f"{sizes[1]:.2f}"])
     columns = ["setting", "Hamming", "subset 0/1", "F1", "mean rank", "conditions per rule", "CPU seconds per model"]
     text = [
-        "## Few examples",
+        "# The default",
         "",
-        f"Made by `python benchmarks/defaults.py`. Three-fold with seeds {', '.join(map(str, options.seeds))}; one "
-        "model per fold, decoded for each measure. Settings not named are those of the default.",
+        f"{REPEAT}`python benchmarks/defaults.py --json FILE`. One model per fold is decoded for each measure, in "
+        f"three folds with seeds {', '.join(map(str, options.seeds))}. What a row does not name is as in the default.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
         "",
         format_table(columns, summary),
         "",
-        "Hamming / subset 0/1 / F1 in percent, the means and standard deviations over the seeds; conditions per rule:",
+        "A cell shows Hamming loss / subset 0/1 loss / F1 in percent (means over the seeds, ± their standard "
+        "deviation), then conditions per rule:",
         "",
         format_table(["data", *order], [[data, *(describe(rows[data, name]) for name in order)] for data in DATA]),
     ]

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from common import describe_machine, format_table, publish
+from common import REPEAT, describe_machine, format_table, publish
 from win_every_column import BETAS, DATA, OWN, Cell, Results, describe, split
 
 from pyboomer.experiments.store import Store
@@ -79,20 +79,22 @@ def main() -> None:
     lines = [
         "# Decoding by the frequency of label vectors",
         "",
-        f"Made by `python benchmarks/frequencies.py --results FOLDER --seeds {seeds} --folds {folds}`. Subset 0/1 loss "
-        "in percent of models of 2000 rules, `KFold(10, shuffle=True, random_state=seed)`, predictions pooled; folds "
-        f"of all seeds together: {sizes}. b_v = beta (log(n_v / N) - sum_k log p_k(v_k)) is added to the score of each "
-        "label vector "
-        "v in decoding, of the joint loss (default rule `newton`) on top of what it has already. Tuned: beta is one of "
-        "0, 0.1, ..., 1, for each fold the best on the other folds of the same seed.",
+        f"{REPEAT}`python benchmarks/frequencies.py --results FOLDER --seeds {seeds} --folds {folds}`.",
+        "",
+        "- Decoding adds b_v = beta (log(n_v / N) - sum_k log p_k(v_k)) to the score of each label vector v. n_v of N "
+        "training examples have that vector; p_k(v_k) is the frequency of its value of label k.",
+        "- *Tuned*: beta is one of 0, 0.1, ..., 1; for each fold, the best on the other folds of the same seed.",
+        "- The joint loss (default rule `newton`) has such a term of its own; beta comes on top.",
+        "- Models have 2000 rules. Predictions are pooled over folds of `KFold(10, shuffle=True, random_state=seed)`, "
+        f"counted over all seeds: {sizes}.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
         "",
-        "Beta 0 / 1/2 / tuned, in brackets the mean of the tuned ones:",
+        "Subset 0/1 loss in percent for beta 0 / 1/2 / tuned, and the mean tuned beta in brackets:",
         "",
         format_table(["data", *MODELS], rows),
         "",
-        "Differences in points, with standard errors over the examples; below 0, the tuned decoding is better:",
+        "Differences in points, with standard errors over the examples. Below 0, the tuned decoding is better:",
         "",
         format_table(
             [

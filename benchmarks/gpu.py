@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import publish
 from scaling import make_data as make_million_data
 
 from pyboomer import BoomerClassifier
@@ -254,37 +255,41 @@ SHOWN = (
 )  # kernels, by their beginnings
 
 
-INTRODUCTION = """Measured on one {device} by `benchmarks/gpu.py`; the processor beside it has 16 cores.
-*Default* means samples of 20,000 examples, sqrt(L) features and at most 4 conditions, *paper* a bootstrap of all
-examples, log2(L) features and conditions without limit. There are 255 bins, and heads are about all labels.
+INTRODUCTION = """Repeat it with `python benchmarks/gpu.py rules delicious cpu agree fit threshold --json FILE`, then
+the same with `--write docs/results/gpu.md`. The GPU is one {device}; the processor beside it has 16 cores.
+
+- *Default*: samples of 20,000 examples, sqrt(L) features, at most 4 conditions.
+- *Paper*: a bootstrap of all examples, log2(L) features, any number of conditions.
+- Features have 255 bins. Heads cover all labels.
 
 ## Time per rule
 
-Milliseconds, once data are on the GPU, launched by CUDA graphs.
+Milliseconds per rule. The data are on the GPU already; CUDA graphs launch the kernels.
 """
-ABOUT_THE_SIZE = """Seconds for 300 rules of the default from 50 features, and for the scores of the training
-examples; on the processor with one thread or sixteen, whichever was faster. To load the kernels
-comes once in a process, see above.
+ABOUT_THE_SIZE = """Seconds to learn 300 rules with the default settings from 50 features, and to score the training
+examples. The processor uses one thread or sixteen, whichever is faster. Loading the kernels comes on top, once per
+process (see above).
 """
-ABOUT_THE_FLOOR = """The last column is how long the update would take if it did nothing but move its 25 bytes per
-covered example and label, at the {bandwidth} TB/s that a copy reaches.
+ABOUT_THE_FLOOR = """The last column is the least time an update can take: it moves 25 bytes per covered example and
+label, and a copy reaches {bandwidth} TB/s.
 
 ## `fit`, as a user calls it
 """
 BESIDE_OTHERS = """## Beside others
 
-Py-Boost's SketchBoost, boosted trees on a GPU, publishes 212 seconds of training on delicious, on a V100. The learners
-differ, and so do the cards; it says what to expect rather than which is faster.
+SketchBoost of Py-Boost grows boosted trees on a GPU. Its authors publish 212 seconds of training on delicious, on a
+V100. Both the learner and the card differ, so this tells you the order of magnitude, not which is faster.
 
-A prototype had one persistent kernel for many rules instead of some plain kernels for each, with barriers of its own
-between the steps. By the example-wise loss and with the paper's settings it took 0.41 ms per rule on 1,000,000 x 50
-with 20 labels, and 0.92 ms on delicious. It knew no weights, no nominal features and no heads but those about all
-labels, and could hardly be read. What is lost is mostly in sums over bins, which it kept in half as many numbers.
+An earlier prototype used one persistent kernel for many rules, with its own barriers between the steps. With the
+example-wise loss and the paper's settings it took 0.41 ms per rule on 1,000,000 x 50 with 20 labels, and 0.92 ms on
+delicious. It had no weights, no nominal features and no partial heads, and hardly anyone could read it. It was faster
+mostly because its sums over bins had half as many numbers.
 """
 ABOUT_AGREEMENT = """## The same rules
 
-Two thirds of the examples, 255 bins on both, three seeds. *Same* is the number of rules, from the first on, whose
-conditions are equal, in all three runs together; heads are compared up to there, relative to the largest score.
+Both engines learn from two thirds of the examples, with 255 bins and three seeds. *Same* counts the rules with equal
+conditions, from the first rule to the first difference, over all three runs. The heads of these rules are compared
+relative to the largest score.
 """
 
 
@@ -294,7 +299,7 @@ def make_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows] + [""]
 
 
-def report(rows: list[dict[str, Any]]) -> str:
+def report(rows: list[dict[str, Any]]) -> list[str]:
     """What was measured, as a page."""
     learned = [row for row in rows if "us" in row]
     device = next(row["device"] for row in rows if "device" in row)
@@ -308,7 +313,7 @@ def report(rows: list[dict[str, Any]]) -> str:
     )
     threads = {(row["data"], row["settings"], row["threads"]): row["ms"] for row in rows if "threads" in row}
     if threads:
-        lines += ["The processor, label-wise loss, milliseconds per rule:", ""]
+        lines += ["The same on the processor, for the label-wise loss:", ""]
         sizes = [(name, kind) for name in names for kind in ("default", "paper") if (name, kind, 1) in threads]
         lines += make_table(
             ("data", "settings", "1 thread", "16 threads", "GPU"),
@@ -320,7 +325,7 @@ def report(rows: list[dict[str, Any]]) -> str:
     lines += [
         "## Where the time goes",
         "",
-        "Microseconds per rule of each kernel, label-wise loss, launched one by one.",
+        "Microseconds per rule in each kernel, for the label-wise loss. Here, the kernels are launched one by one.",
         "",
     ]
 
@@ -346,11 +351,14 @@ def report(rows: list[dict[str, Any]]) -> str:
     )
     lines.append(ABOUT_THE_FLOOR.format(bandwidth=BANDWIDTH / 1e12))
     loads = [row["seconds to load the kernels"] for row in rows if "seconds to load the kernels" in row]
-    lines += [f"To load the kernels takes {max(loads)} s if they have to be compiled, {min(loads)} s later.", ""]
+    lines += [
+        f"Loading the kernels takes {max(loads)} s the first time, which compiles them, and {min(loads)} s later.",
+        "",
+    ]
     lines += make_table(
         ("data", "rules", "seconds"), [(row["fit"], row["rules"], row["seconds"]) for row in rows if "fit" in row]
     )
-    lines += ["Scores of all training examples, with 16 threads on the processor:", ""]
+    lines += ["Scoring all training examples; the processor uses 16 threads:", ""]
     lines += make_table(
         ("data", "rules", "device", "seconds"),
         [(row["scores"], row["rules"], row["device"], row["seconds"]) for row in rows if "scores" in row],
@@ -358,7 +366,7 @@ def report(rows: list[dict[str, Any]]) -> str:
     lines += report_threshold([row for row in rows if "threshold" in row])
     lines.append(BESIDE_OTHERS)
     lines += report_agreement([row for row in rows if "agree" in row])
-    return "\n".join(lines).rstrip() + "\n"
+    return lines
 
 
 def report_threshold(rows: list[dict[str, Any]]) -> list[str]:
@@ -372,7 +380,7 @@ def report_threshold(rows: list[dict[str, Any]]) -> list[str]:
             seconds = [(min(row[what] for row in own), gpu[what]) for what in ("fit seconds", "score seconds")]
             table.append((f"{n:,}", k, *(f"{a:.3g} / {b:.3g}" for a, b in seconds)))
     head = ("examples", "labels", "fit: processor / GPU", "scores: processor / GPU")
-    return ["## From which size on", "", ABOUT_THE_SIZE, *make_table(head, table)] if table else []
+    return ["## From which size on a GPU pays", "", ABOUT_THE_SIZE, *make_table(head, table)] if table else []
 
 
 def find_floor(row: dict[str, Any]) -> float:
@@ -417,7 +425,7 @@ def main() -> None:
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"there is no part {min(unknown)!r}")
     if args.write:
-        args.write.write_text(report([json.loads(line) for line in args.json.read_text().splitlines()]))
+        publish(report([json.loads(line) for line in args.json.read_text().splitlines()]), args.write)
         return
 
     def store(row: dict[str, Any]) -> None:

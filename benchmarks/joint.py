@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine, describe_measures, format_table, publish
+from common import REPEAT, describe_machine, describe_measures, format_table, publish
 from sklearn.model_selection import KFold
 
 from pyboomer import BoomerClassifier
@@ -86,15 +86,15 @@ def main() -> None:
     lines = [
         "# The joint logistic loss",
         "",
-        f"Made by `python benchmarks/joint.py --json FILE --seeds {seeds} --n-rules {options.n_rules}`. Ten-fold, "
-        "`KFold(10, shuffle=True, random_state=1)`, predictions pooled; Hamming loss / subset 0/1 loss / F1 in "
-        "percent, each decoded for its measure.",
+        f"{REPEAT}`python benchmarks/joint.py --json FILE --seeds {seeds} --n-rules {options.n_rules}`. A cell shows "
+        "Hamming loss / subset 0/1 loss / F1 in percent; each measure has its own decoding. Predictions are pooled "
+        "over ten folds, `KFold(10, shuffle=True, random_state=1)`.",
         "",
         "; ".join(f"{key} {value}" for key, value in describe_machine().items()),
         "",
         format_table(["data", "label vectors", *options.losses, "CPU seconds per model, in this order"], rows),
         "",
-        "Data sets on which each is the best:",
+        "On so many data sets, each is the best:",
         "",
         format_table(["", *won], [[loss, *(wins.count(loss) for wins in won.values())] for loss in options.losses]),
     ]

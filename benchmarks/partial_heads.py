@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import describe_machine, publish
+from common import REPEAT, describe_machine, publish
 from sklearn.model_selection import KFold
 
 from pyboomer import BoomerClassifier
@@ -85,10 +85,14 @@ def main() -> None:
     lines = [
         "# Heads of some labels",
         "",
-        "Made by `python benchmarks/partial_heads.py`. Ten-fold, `KFold(10, shuffle=True, random_state=1)`, "
-        f"{N_RULES} rules, default settings and decoding. A whole number is the number of labels of each head, a "
-        "fraction the share of the largest gain that each label of a head has. In brackets the difference to "
-        "multi-label heads, with its standard error over the folds; beyond two of them, it is called better or worse.",
+        f"{REPEAT}`python benchmarks/partial_heads.py --json FILE`.",
+        "",
+        f"- Models have {N_RULES} rules and the settings of `BoomerClassifier.paper()`, but a learning rate of 0.1 and "
+        '`default_rule="minimum"`.',
+        "- A head given as a whole number has so many labels. A head given as a fraction has the labels whose gain is "
+        "at least that share of the largest.",
+        "- Brackets show the difference to multi-label heads and its standard error over ten folds, "
+        "`KFold(10, shuffle=True, random_state=1)`. Beyond two standard errors, the table says better or worse.",
         "",
         "; ".join(f"{name} {value}" for name, value in describe_machine().items()),
     ]

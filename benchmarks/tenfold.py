@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from common import (
+    REPEAT,
     begin,
     describe_machine,
     fit_official,
@@ -23,6 +24,7 @@ from common import (
     make_parser,
     print_head,
     print_row,
+    publish,
 )
 from sklearn.model_selection import KFold
 
@@ -133,18 +135,19 @@ def write_page(path: Path, args: Any, n_rules: int, table: str) -> None:
     peer = f"{args.official_seeds} seed(s), same run" if args.official else "0.15.6, one seed, an earlier run"
     text = f"""# Ten-fold test losses
 
-Pooled out-of-fold predictions of `KFold(10, shuffle=True, random_state=1)`; {n_rules} rules, learning rate 0.3, l2 = 1,
-bootstrap, log2 features. pyboomer: mean ± standard deviation over {args.seeds} seeds. mlrl-boomer: {peer};
-with one seed, differences of a point or two of subset 0/1 are noise on the small sets. Example F1 counts an example
-without true and without predicted labels as 1.
+{REPEAT}`python benchmarks/tenfold.py`.
+
+- Learners have {n_rules} rules, a learning rate of 0.3, l2 = 1, a bootstrap and log2 features.
+- Predictions are pooled over ten folds, `KFold(10, shuffle=True, random_state=1)`.
+- pyboomer: means and standard deviations over {args.seeds} seeds. mlrl-boomer: {peer}.
+- With one seed, a point or two of subset 0/1 loss is noise on the small data sets.
+- Example F1 counts an example as 1 if it has neither true nor predicted labels.
+
+{"; ".join(f"{name} {value}" for name, value in machine.items())}
 
 {table}
-
-Made by `python benchmarks/tenfold.py`: {"; ".join(f"{name} {value}" for name, value in machine.items())}.
 """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    print(f"\nWritten to {path}.\n")
+    publish(text.splitlines(), path)
 
 
 def compute_loss(loss: str, Y: np.ndarray, scores: np.ndarray) -> float:

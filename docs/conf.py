@@ -1,5 +1,6 @@
 """How the site is built: `make -C docs html`. Everything a page needs is in the site: it works offline."""
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -14,10 +15,12 @@ import pyboomer
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # pictures.py and order.py, which are used when the site is built
 
+logging.getLogger("pyboomer").setLevel(logging.ERROR)  # the gallery's readers need not know what was compiled for it
+
 project = "pyboomer"
 author = "the pyboomer developers"
 version = release = pyboomer.__version__
-project_copyright = "MIT licence"
+project_copyright = "the pyboomer developers, MIT licence"
 
 extensions = [
     "myst_parser",  # pages in Markdown, which read well on any server of Git repositories, too

@@ -67,7 +67,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     import_module("pyboomer.dask")  # which takes the class of clients for a type
     kind = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**kind) as cluster, distributed.Client(cluster) as client:
-        monkeypatch.setattr(distributed, "Client", lambda *_, **__: client)
+
+        class Joined(distributed.Client):
+            def __new__(cls, *_: Any, **__: Any) -> Any:
+                return client
+
+        monkeypatch.setattr(distributed, "Client", Joined)
         yield
 
 
@@ -75,11 +80,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def mark(page: str) -> Any:
-    """Pages about benchmark data, which are not part of the package, take longer, too."""
-    own = re.findall(r'load_dataset\("(\w+)"\)', (ROOT / page).read_text(encoding="utf-8"))
+    """Pages about benchmark data, which are not part of the package, take longer, and so does learning on a cluster."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    own = re.findall(r'load_dataset\("(\w+)"\)', text)
     wanted = sorted(set(own) - set(datasets.list_datasets()))
     missing = pytest.mark.skipif(bool(wanted), reason=f"there is no {', '.join(wanted)} in $PYBOOMER_DATA")
-    return pytest.param(page, marks=[pytest.mark.slow, missing] if set(own) - {"digits7"} else [])
+    long = bool(set(own) - {"digits7"}) or "import DaskBoomer" in text
+    return pytest.param(page, marks=[pytest.mark.slow, missing] if long else [])
 
 
 @pytest.mark.parametrize("page", [mark(page) for page in list_pages()])

@@ -94,7 +94,9 @@ def plot_comparison(result: dict[str, Any]) -> None:
     assert subset["CC"] < subset["BR"]
     assert subset["example-wise"] < subset["label-wise"] < subset["BR"]
     hamming = {name: values[0] for name, values in result["results"].items()}
-    assert max(hamming["label-wise"], hamming["example-wise"]) < min(hamming["BR"], hamming["CC"])
+    at_once = ("label-wise", "example-wise", "joint")
+    assert max(hamming[name] for name in at_once) < min(hamming[name] for name in ("XGBoost", "BR", "CC"))
+    assert max(subset[name] for name in ("LP", "joint")) < subset["example-wise"]
 
 
 @claim

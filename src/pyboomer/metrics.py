@@ -27,7 +27,9 @@ from pyboomer.arrays import is_missing
 
 
 def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None) -> float:
-    r"""Return the share of labels that are predicted wrongly, Eq. 4 of the paper.
+    r"""Return the share of labels that are predicted wrongly.
+
+    This is equation 4 of the paper.
 
     .. math:: \frac{1}{N K} \sum_n \sum_k [y_{nk} \neq p_{nk}]
 
@@ -56,7 +58,9 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None) -> floa
 
 
 def subset_zero_one_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any = None) -> float:
-    r"""Return the share of examples with at least one label predicted wrongly, Eq. 5 of the paper.
+    r"""Return the share of examples with at least one label predicted wrongly.
+
+    This is equation 5 of the paper.
 
     .. math:: \frac{1}{N} \sum_n [y_n \neq p_n]
 
@@ -320,7 +324,7 @@ def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> fl
 
     .. math:: \frac{1}{N} \sum_n \max_{k \in y_n} |\{j: s_{nj} \geq s_{nk}\}|
 
-    An example counts 0 if none of its labels is true.
+    An example counts 0 if none of its labels is true. With many of these, the mean may be below 1.
 
     Parameters
     ----------

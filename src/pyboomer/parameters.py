@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -98,13 +99,16 @@ PARAMETERS = (
         "auto",
         '"auto", "joint-logistic", "(label|example)-wise-(logistic|squared-error|squared-hinge)", or a pyboomer.Loss',
         lambda value: isinstance(value, Loss) or _one_of("auto", *FOR_LABELS)(value),
-        "The loss to minimise. The joint logistic loss learns the probability of each known label vector, and so which "
-        "labels go together. The paper's example-wise loss (Eq. 7) also aims at whole label vectors (subset 0/1 loss); "
-        "its label-wise loss (Eq. 6) aims at each label by itself (Hamming loss). The squared losses are sums over the "
-        "labels of (1 - y f)^2 and max(0, 1 - y f)^2, or the roots of these sums. "
-        '"auto": "joint-logistic"; but "label-wise-logistic" if there are more than half as many '
+        "The loss to minimise; `loss_` says which it was."
+        '\n- "auto": "joint-logistic"; but "label-wise-logistic" if there are more than half as many '
         "label vectors as examples, if vectors have more than 20 labels on average, if examples times vectors exceed "
-        "20 million, if labels have weights, or if known_vectors=False. `loss_` says which.",
+        "20 million, if labels have weights, or if known_vectors=False."
+        '\n- "joint-logistic" learns the probability of each known label vector, and so which labels go together.'
+        '\n- "example-wise-logistic", of the paper, also aims at whole label vectors (Eq. 7, subset 0/1 loss).'
+        '\n- "label-wise-logistic", of the paper, aims at each label by itself (Eq. 6, Hamming loss). Its scores are '
+        "log-odds."
+        "\n- The squared losses are sums over the labels of (1 - y f)^2 and max(0, 1 - y f)^2, or the roots of these "
+        "sums.",
     ),
     Parameter(
         "head",
@@ -146,8 +150,7 @@ PARAMETERS = (
         "a number of at least 0",
         lambda value: _is_real(value) and value >= 0,
         "The weight of the L1 regularisation of all scores. It makes them smaller and the smallest zero, so heads have "
-        "fewer labels. It is subtracted from sums of gradients over the covered examples: if it is a large share of "
-        "their number, nothing is left.",
+        "fewer labels. Keep it well below the number of examples that a rule covers, else all scores become 0.",
     ),
     Parameter(
         "l2",
@@ -242,21 +245,25 @@ PARAMETERS = (
         "loss",
         '"loss", "hamming", "subset", "f1", "top-1", "top-2", ..., or thresholds in [0, 1]',
         _is_decode,
-        'How `predict` turns scores into labels: choose the measure you are judged by. "loss": as the paper does, '
-        "by sign for a decomposable loss (Eq. 18), else the known label vector of least loss (Eq. 19). "
-        '"hamming": each label more probable than not. "subset": the most probable known label vector. "f1": the label '
-        "vector of largest expected F-measure; with few rules, probabilities are not yet right, so set "
-        'calibration="isotonic". "top-3": the three most probable labels. Thresholds, one for all labels '
-        "or one for each: the labels of larger probability; `pyboomer.predicting.decoding.tune_thresholds` finds "
-        "good ones.",
+        "How `predict` turns scores into labels: choose the measure you are judged by."
+        '\n- "loss": as the paper does, by sign for a decomposable loss (Eq. 18), else the known label vector of least '
+        "loss (Eq. 19)."
+        '\n- "hamming": each label more probable than not.'
+        '\n- "subset": the most probable known label vector.'
+        '\n- "f1": the label vector of largest expected F-measure. With few rules, probabilities are not yet right: '
+        'set calibration="isotonic".'
+        '\n- "top-3": the three most probable labels.'
+        "\n- Thresholds, one for all labels or one for each: the labels of larger probability. "
+        "`pyboomer.predicting.decoding.tune_thresholds` finds good ones.",
     ),
     Parameter(
         "known_vectors",
         True,
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
-        "Whether labels may occur together only as they do in the training data. False allows all label vectors: "
-        "labels are independent given their scores. The joint logistic loss is about the known ones and needs True.",
+        "Whether to decide among the label vectors seen in training. False allows all label vectors: labels are "
+        'independent given their scores. decode="hamming" and "f1" may predict unseen vectors either way. The joint '
+        "logistic loss learns the probabilities of the known ones and needs True.",
     ),
     Parameter(
         "calibration",
@@ -345,9 +352,9 @@ PARAMETERS = (
         "cpu",
         '"cpu", "cuda" or "auto"',
         _one_of("cpu", "cuda", "auto"),
-        "Where rules are learned and examples are scored: by the processor, or by an NVIDIA GPU, from binned features; "
-        'see docs/how-to/gpu.md. "auto": by a GPU if there is one, X is dense, and examples are more than 10,000 and, '
-        "times labels, at least a million.",
+        "Where rules are learned and examples are scored: by the processor, or by an NVIDIA GPU, from binned features. "
+        '"auto": by a GPU if there is one and X is dense; rules from more than 10,000 examples, and scores from ten '
+        "million examples times rules.",
     ),
     Parameter(
         "verbose",
@@ -404,16 +411,21 @@ PAPER: dict[str, Any] = {
 REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))
 
 
+def _wrap(text: str, indent: str) -> list[str]:
+    """Lines of a docstring: names stay in one piece, and further lines are indented."""
+    begin = " " * 8
+    return wrap(
+        text, 110, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+
+
 def describe_parameters(table: tuple[Parameter, ...]) -> str:
     """A table as the "Parameters" section of a docstring."""
     lines = []
     for parameter in table:
         lines += [f"    {parameter.name} : {parameter.allowed}, default={parameter.default!r}"]
-        words, line = parameter.meaning.split(), "       "
-        for word in words:
-            if len(line) + 1 + len(word) > 110:
-                lines.append(line)
-                line = "       "
-            line += " " + word
-        lines.append(line)
+        text, *points = parameter.meaning.split("\n")  # points begin with "- ", and form a list
+        lines += _wrap(text, " " * 8)
+        for point in points:
+            lines += ["", *_wrap(point, " " * 10)]
     return "\n".join(lines).lstrip()

@@ -24,7 +24,7 @@ Condition = tuple[int, str, float]  # feature, operator, value
 
 @dataclass(frozen=True)
 class Setting:
-    """What the learner may choose: Alg. 1's inputs and the details the paper leaves to the implementation.
+    """What the learner may choose: the inputs of Algorithm 1, and the details that the paper leaves open.
 
     Examples
     --------
@@ -55,7 +55,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class ReferenceRule:
-    """A rule f: b -> p (Sec. 2.2); the head has an entry for every label.
+    """A rule of a body and a head; the head has an entry for every label.
+
+    It is f: b -> p of Section 2.2.
 
     Examples
     --------
@@ -427,7 +429,9 @@ def rate_candidates(G: Array, H: Array, setting: Setting, labels: NDArray[np.int
 
 
 def predict_scores(rules: list[ReferenceRule], X: Array) -> Array:
-    """The sum of the heads of all rules that cover an example (Eq. 2).
+    """Sum the heads of all rules that cover an example, for each example.
+
+    This is equation 2.
 
     Examples
     --------

@@ -14,11 +14,14 @@ TITLES = {
     "growth": "Time when the input grows",
 }
 ABOUT = {
-    "fits": "The engine and the reference learn the same rules; what must not matter does not.",
-    "options": "A model trained by the command line and loaded again is the one that the library fits.",
-    "files": "A damaged file is read and works, or is refused by one clear error, within two seconds and 1 GiB.",
-    "kills": "After INT, TERM or KILL at a random moment, each file is the old one or the new one; experiments go on.",
-    "places": "Cold, shared, damaged and read-only caches, full disks, no HOME, eight threads, a long life.",
+    "fits": "The engine learns the same rules as the slow reference. The order of rows, the number of threads, "
+    "the container of the data and the like change nothing.",
+    "options": "The command line trains and stores the same model that the library fits.",
+    "files": "A damaged file either works or gives one clear error, within two seconds and 1 GiB.",
+    "kills": "A signal (INT, TERM or KILL) ends the process at a random moment. Each file is then the old one or "
+    "the new one, and experiments go on.",
+    "places": "Caches are cold, shared, damaged or read-only; disks are full; HOME is missing; eight threads fit "
+    "at once; one process fits for long.",
     "growth": "Eight times the input takes about eight times as long.",
 }
 
@@ -40,11 +43,14 @@ def write_report(log: Path, output: Path) -> None:
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
         parts[line["part"]].append(line)
+    cases = sum(line["cases"] for line in lines if line["what"] == "batch")
+    n_failures = sum(line["what"] == "failure" for line in lines)
     pages = [
         "# Reliability",
-        "What the campaign in `tests/campaign` has tried, and what came of it. `python tests/campaign long` runs all "
-        "of it, `python tests/campaign report` writes this page from its log. Each case is made by its seed and its "
-        "number; a failure comes with the command that repeats it.",
+        f"What breaks pyboomer? A campaign tries random data, random parameters, damaged files and sudden ends: "
+        f"{cases:,} cases so far, and {n_failures:,} failures.",
+        "Repeat it with `python tests/campaign long`; `python tests/campaign report` then writes this page. A seed and "
+        "a number make each case. Each failure comes with the command that repeats it.",
     ]
     pages += [write_part(part, parts[part]) for part in TITLES if part in parts] or ["There is no run in the log yet."]
     output.write_text("\n\n".join(pages) + "\n", encoding="utf-8")
@@ -67,7 +73,8 @@ def write_part(part: str, lines: list[dict[str, Any]]) -> str:
     text = [
         f"## {TITLES[part]}",
         ABOUT[part],
-        f"{cases:,} cases, seeds {seeds}, {seconds / 60:,.0f} minutes of workers, at {', '.join(places)}.{checked}",
+        f"{cases:,} cases, seeds {seeds}, {seconds / 60:,.0f} minutes of all processes, "
+        f"commit {', '.join(places)}.{checked}",
         "\n".join(["| check | times |", "|---|--:|", *rows]),
     ]
     if not failures:

@@ -65,9 +65,10 @@ def parse_value(text: str) -> Any:
 def make_option(parameter: Parameter) -> click.Option:
     """Turn a row of the table of parameters into an option."""
     flag = "--" + parameter.name.replace("_", "-")
+    meaning = parameter.meaning.replace("\n- ", " ")
     if isinstance(parameter.default, bool):
         on_off = f"{flag}/--no-{flag[2:]}"
-        return click.Option([on_off], default=parameter.default, show_default=True, help=parameter.meaning)
+        return click.Option([on_off], default=parameter.default, show_default=True, help=meaning)
     if parameter.name in NAMES_HELP:
         return click.Option([flag], multiple=True, metavar="NAMES", help=NAMES_HELP[parameter.name])
     words = re.findall(r'"([^"]+)"', parameter.allowed)
@@ -82,7 +83,7 @@ def make_option(parameter: Parameter) -> click.Option:
         default=parameter.default,
         show_default="none" if parameter.default is None else True,
         metavar=kind,
-        help=parameter.meaning + allowed,
+        help=meaning + allowed,
     )
 
 

@@ -32,7 +32,7 @@ from pyboomer.compiling.room import claim_room
 
 PACKAGE = Path(__file__).parent.parent
 SOURCES = ("arrays", "columns", "compiling", "engine", "losses", "metrics", "predicting", "rules")  # engine, and below
-COMPILING = "pyboomer compiles for this machine, once; this takes up to 15 seconds (`boomer warmup` does it ahead)"
+COMPILING = "pyboomer compiles code for such models, once; this takes up to 15 seconds (`boomer warmup` does it ahead)"
 FOR_LOADING, FOR_COMPILING = 2**25, 2**27  # bytes, twice what LLVM was seen to want; without them it ends the process
 DIGEST_SIZE = sha256().digest_size
 

@@ -47,7 +47,9 @@ EXAMPLE = """Examples
 def _describe(local: type[RuleEstimator]) -> str:
     """The docstring of a local estimator, with one more parameter and an example of its own."""
     before, after = str(local.__doc__).split("\n    Examples\n")[0].split("\n    Attributes\n")
-    text = f"{before.rstrip()}\n    {CLIENT}\n    Attributes\n{after}".replace(local.__name__, f"Dask{local.__name__}")
+    title, rest = before.split("\n", 1)
+    before = f"{title.rstrip('.')}, learned on a Dask cluster.\n{rest.rstrip()}"
+    text = f"{before}\n    {CLIENT}\n    Attributes\n{after}".replace(local.__name__, f"Dask{local.__name__}")
     return f"{text}\n    {EXAMPLE.replace('NAME', local.__name__)}"
 
 

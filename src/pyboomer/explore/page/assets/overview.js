@@ -52,7 +52,7 @@ function describeData(model) {
     [kind === "numbers" ? "targets" : kind === "classes" ? "scores" : "labels", formatWhole(labels.names.length)],
     data?.relevant_labels !== undefined &&
       kind === "labels" && [
-        "labels per example",
+        data.unknown_labels > 0 ? "labels per example, as far as known" : "labels per example",
         formatNumber(Number((data.relevant_labels / data.examples).toPrecision(3))),
       ],
     data && data.missing_values > 0 && ["missing values", formatWhole(data.missing_values)],
@@ -66,7 +66,7 @@ function describeTraining(training) {
       ([name, value]) => !["examples", "features", "labels", "rules", "objective"].includes(name) && value !== null,
     )
     .map(([name, value]) => [
-      name === "loss" ? "mean training loss" : named(name),
+      { loss: "mean training loss", seed: "seed of the draws" }[name] ?? named(name),
       typeof value === "number" && name !== "seed" ? formatNumber(value) : named(String(value)),
     ]);
 }
