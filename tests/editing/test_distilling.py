@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, BoomerRegressor, distil
 from pyboomer.editing import replace_rules, size_curve
+from pyboomer.editing.edits import read_for
 from pyboomer.explore.displays import SizeCurveDisplay
 
 RNG = np.random.default_rng(8)
@@ -50,9 +51,7 @@ def test_a_distilled_model_is_within_its_budget_and_better_than_the_first_rules(
 
 def _score_first(model: Any, small: Any) -> tuple[Any, Any]:
     """As many of the first rules, on the data of `small`."""
-    from pyboomer.editing.distilling import _read
-
-    examples = _read(model, X, HOLES, WEIGHT)
+    examples = read_for(model, X, HOLES, WEIGHT)
     return examples, model._score(examples, model.rules_[: len(small.rules_)])
 
 

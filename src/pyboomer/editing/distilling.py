@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
-from pyboomer.data.examples import Examples, read_examples
-from pyboomer.editing.edits import Model, collect_rules, refit_heads, replace_rules, tighten
+from pyboomer.data.examples import Examples
+from pyboomer.editing.edits import Model, collect_rules, read_for, refit_heads, replace_rules, tighten
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.promise import Task
@@ -96,7 +95,7 @@ def distil(
         raise ValueError(f"give either n_rules or n_conditions, got {'both' if given else 'neither'}")
     [(name, limit)] = given.items()
     limit = _check_budget(name, limit)
-    examples = _read(model, X, y, sample_weight)
+    examples = read_for(model, X, y, sample_weight)
     return _distil(model, examples, [limit - 1 if name == "n_rules" else limit], by_rules=name == "n_rules")[0]
 
 
@@ -139,8 +138,8 @@ def size_curve(
         raise ValueError(f"n_conditions must be ascending numbers, got {list(n_conditions)}")
     if (X_test is None) != (y_test is None):
         raise ValueError("X_test and y_test go together: give both or neither")
-    examples = _read(model, X, y, None)
-    judged = examples if X_test is None else _read(model, X_test, y_test, None)
+    examples = read_for(model, X, y)
+    judged = examples if X_test is None else read_for(model, X_test, y_test)
     rules = model.rules_
     cut = [replace_rules(model, rules[: max(1, int((rules.condition_offsets[1:] <= size).sum()))]) for size in sizes]
     models = {
@@ -166,13 +165,6 @@ def _check_budget(name: str, limit: Any) -> int:
     if limit < 1:
         raise ValueError(f"{name} must be at least 1, got {limit}")
     return limit
-
-
-def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
-    check_is_fitted(model, "rules_")
-    model._validate_parameters()
-    examples = read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
-    return model._weigh(examples, model._form)
 
 
 def _distil(model: Model, examples: Examples, budgets: Sequence[int], by_rules: bool) -> list[Model]:
