@@ -29,6 +29,9 @@ from common import Split, describe_machine, fit_official, format_table, load_spl
 from sklearn.tree import DecisionTreeClassifier
 
 from pyboomer import BoomerClassifier
+from pyboomer.editing import refit_heads, replace_rules
+from pyboomer.editing.distilling import _distil
+from pyboomer.editing.edits import read_for
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")
 BUDGETS = (50, 100, 200, 500)
@@ -182,14 +185,19 @@ def fit_whole(data: str, seed: int) -> BoomerClassifier:
     return BoomerClassifier(random_state=seed, n_jobs=1, categorical_features=nominal).fit(split.X, split.Y)
 
 
-def make_smaller(split: Split, budget: int, seed: int, how: str) -> Found:
-    from pyboomer import distil
-    from pyboomer.editing import refit_heads, replace_rules
+@cache
+def distil_all(data: str, seed: int) -> dict[int, BoomerClassifier]:
+    """A model for each budget, as `size_curve` makes them: rules are chosen once, the best first."""
+    split, whole = load_once(data, seed), fit_whole(data, seed)
+    models = _distil(whole, read_for(whole, split.X, split.Y), BUDGETS, by_rules=False)
+    return dict(zip(BUDGETS, models, strict=True))
 
+
+def make_smaller(split: Split, budget: int, seed: int, how: str) -> Found:
     whole = fit_whole(split.name, seed)
     rules = whole.rules_
     if how == "distilled":
-        model = distil(whole, split.X, split.Y, n_conditions=budget)
+        model = distil_all(split.name, seed)[budget]
     else:
         model = replace_rules(whole, rules[: int((rules.condition_offsets[1:] <= budget).sum())])
         if how == "refitted":

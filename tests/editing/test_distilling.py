@@ -83,6 +83,16 @@ def test_a_rule_that_says_it_all_is_found() -> None:
     assert (small.predict(X)[known] == truth[known]).mean() > 0.97
 
 
+def test_a_label_that_is_noise_is_held_back_and_a_clear_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    mixed = np.column_stack([X[:, 0] > 0.3, RNG.random(300) > 0.5, X[:, 1] > 0]).astype(int)
+    model = fit(BoomerClassifier("joint-logistic"), mixed)
+    own = distil(model, X, mixed, n_rules=30).predict_proba(X)
+    monkeypatch.setattr("pyboomer.editing.distilling.SPREAD", 1e-6)  # all labels have the same penalty
+    common = distil(model, X, mixed, n_rules=30).predict_proba(X)
+    assert own[:, 1].std() < 0.95 * common[:, 1].std()
+    assert own[:, 0].std() > 0.98 * common[:, 0].std()
+
+
 def test_the_same_is_distilled_from_sparse_data() -> None:
     dense = np.nan_to_num(X)
     model = BoomerClassifier("label-wise-logistic", n_rules=30, random_state=1).fit(dense, Y)
