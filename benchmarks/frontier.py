@@ -322,7 +322,8 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
         f"A model may take {LIMIT} s of the processor; one that takes longer has no figure, nor have larger ones."
         " A dash: not measured. "
         f"Our models are made of the {BoomerClassifier().n_rules} rules of the default; one model is decoded for each "
-        "measure. mlrl-boomer learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
+        "measure. The distilled ones of a data set come from one selection, as those of `size_curve` do. "
+        "mlrl-boomer learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
         "logistic-non-decomposable for the subset 0/1 loss. EBM has the features of the largest F statistic, "
         "three steps each.",
         "",
