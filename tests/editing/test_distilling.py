@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, BoomerRegressor, distil
 from pyboomer.editing import replace_rules, size_curve
+from pyboomer.editing.edits import read_for
 from pyboomer.explore.displays import SizeCurveDisplay
 
 RNG = np.random.default_rng(8)
@@ -50,9 +51,7 @@ def test_a_distilled_model_is_within_its_budget_and_better_than_the_first_rules(
 
 def _score_first(model: Any, small: Any) -> tuple[Any, Any]:
     """As many of the first rules, on the data of `small`."""
-    from pyboomer.editing.distilling import _read
-
-    examples = _read(model, X, HOLES, WEIGHT)
+    examples = read_for(model, X, HOLES, WEIGHT)
     return examples, model._score(examples, model.rules_[: len(small.rules_)])
 
 
@@ -82,6 +81,16 @@ def test_a_rule_that_says_it_all_is_found() -> None:
     assert small.rules_[1].body[0].feature == 0
     known = ~np.isnan(X[:, 0])
     assert (small.predict(X)[known] == truth[known]).mean() > 0.97
+
+
+def test_a_label_that_is_noise_is_held_back_and_a_clear_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    mixed = np.column_stack([X[:, 0] > 0.3, RNG.random(300) > 0.5, X[:, 1] > 0]).astype(int)
+    model = fit(BoomerClassifier("joint-logistic"), mixed)
+    own = distil(model, X, mixed, n_rules=30).predict_proba(X)
+    monkeypatch.setattr("pyboomer.editing.distilling.SPREAD", 1e-6)  # all labels have the same penalty
+    common = distil(model, X, mixed, n_rules=30).predict_proba(X)
+    assert own[:, 1].std() < 0.95 * common[:, 1].std()
+    assert own[:, 0].std() > 0.98 * common[:, 0].std()
 
 
 def test_the_same_is_distilled_from_sparse_data() -> None:

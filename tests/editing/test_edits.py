@@ -257,6 +257,11 @@ def test_refitting_with_bins_and_without_l2_gives_the_same_heads() -> None:
         assert_same_facts(refit_heads(model, X, Y).rules_, model.rules_)
 
 
+def test_refitting_weighs_classes_as_learning_did() -> None:
+    model = fit(BoomerClassifier("label-wise-logistic"), class_weight={1: 3.0}, n_rules=10)
+    assert_same_facts(refit_heads(model, X, Y).rules_, model.rules_)
+
+
 def test_refitting_works_for_classes_text_and_one_target() -> None:
     frame = pd.DataFrame({"size": X[:, 0], "kind": np.array(list("abcd"))[np.nan_to_num(X[:, 4]).astype(int)]})
     for estimator, y in (

@@ -8,10 +8,13 @@ the heads of all that were chosen are fitted together (fully corrective boosting
 
 on the scores w_k that rules have for a label. So a penalty means the same for frequent and for rare labels. Its size
 matters more than which rules are chosen, and how large it should be depends on the data. It is the one that does best
-on a third of the examples, if rules are chosen and fitted without them.
+on a third of the examples, if rules are chosen and fitted without them. Labels differ too: one that is hard to predict
+needs a larger penalty. So each may have its own, but it must be worth it. The loss of the third is minus a logarithm of
+probabilities, and a shrinkage that is twice or half as large as the common one is so much less probable beforehand as
+one standard deviation is (a log-normal prior).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import index
@@ -20,11 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
-from pyboomer.data.examples import Examples, read_examples
-from pyboomer.editing.edits import Model, collect_rules, refit_heads, replace_rules, tighten
+from pyboomer.data.examples import Examples
+from pyboomer.editing.edits import Model, collect_rules, read_for, refit_heads, replace_rules, tighten
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.promise import Task
@@ -38,7 +40,9 @@ from pyboomer.rules.rule import Condition, Rule
 Floats = NDArray[np.float32]  # coverage as numbers, for products of matrices
 
 LONGEST = 5  # conditions of a candidate: longer ones were not chosen, or did not help
-SHRINKAGES = (1.0, 0.3, 0.1, 0.03, 0.01)  # from the best for emotions to the best for medical
+SHRINKAGES = tuple(8 * 0.5**i for i in range(10))  # from more than is best for emotions to less than for slashdot
+PATIENCE = 3  # as many smaller ones that are worse are tried
+SPREAD = np.log(2)  # how far the shrinkages of labels are from the common one, usually
 USUAL = 0.1  # that of the selection, which hardly depends on it
 HELD_OUT = 3  # one of so many examples tells which is best
 FEWEST = 12  # examples that can be split
@@ -96,7 +100,7 @@ def distil(
         raise ValueError(f"give either n_rules or n_conditions, got {'both' if given else 'neither'}")
     [(name, limit)] = given.items()
     limit = _check_budget(name, limit)
-    examples = _read(model, X, y, sample_weight)
+    examples = read_for(model, X, y, sample_weight)
     return _distil(model, examples, [limit - 1 if name == "n_rules" else limit], by_rules=name == "n_rules")[0]
 
 
@@ -139,8 +143,8 @@ def size_curve(
         raise ValueError(f"n_conditions must be ascending numbers, got {list(n_conditions)}")
     if (X_test is None) != (y_test is None):
         raise ValueError("X_test and y_test go together: give both or neither")
-    examples = _read(model, X, y, None)
-    judged = examples if X_test is None else _read(model, X_test, y_test, None)
+    examples = read_for(model, X, y)
+    judged = examples if X_test is None else read_for(model, X_test, y_test)
     rules = model.rules_
     cut = [replace_rules(model, rules[: max(1, int((rules.condition_offsets[1:] <= size).sum()))]) for size in sizes]
     models = {
@@ -168,13 +172,6 @@ def _check_budget(name: str, limit: Any) -> int:
     return limit
 
 
-def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
-    check_is_fitted(model, "rules_")
-    model._validate_parameters()
-    examples = read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
-    return model._weigh(examples, model._form)
-
-
 def _distil(model: Model, examples: Examples, budgets: Sequence[int], by_rules: bool) -> list[Model]:
     """A small model for each budget, which ascend: those of a smaller one are the first of a larger one."""
     rng = np.random.default_rng(0)
@@ -183,21 +180,19 @@ def _distil(model: Model, examples: Examples, budgets: Sequence[int], by_rules: 
     sample = np.sort(rng.permutation(n)[: max(1, MOST_CELLS // max(1, len(bodies)))])
     pool = _make_pool(bodies, model, examples.take(sample), by_rules)
     task = _make_task(model, examples)
-    shrinkages = [USUAL] * len(budgets)
+    shrinkages = [np.full(task.Y.shape[1], USUAL)] * len(budgets)
     if len(sample) >= FEWEST:
         is_held_out = rng.permutation(len(sample)) % HELD_OUT == 0
         learned, judged = (Objective(model, task, sample[part]) for part in (~is_held_out, is_held_out))
         part = pool._replace(covered=np.ascontiguousarray(pool.covered[:, ~is_held_out]))
-        choices = _select(learned, part, budgets[-1])
-        for i, first in enumerate(_cut(choices, pool, budgets)):
-            covered = _cover(part, first), _cover(pool._replace(covered=pool.covered[:, is_held_out]), first)
-            path = _fit_path(learned, covered[0], _mask(pool, first), SHRINKAGES)
-            losses = {shrinkage: judged.rate(covered[1].T @ W) for shrinkage, W in path}
-            shrinkages[i] = min(losses, key=lambda shrinkage: losses[shrinkage])
+        firsts = _cut(_select(learned, part, budgets[-1]), pool, budgets)
+        shrinkages = [
+            _find_shrinkages(learned, judged, _cover(pool, first), is_held_out, _mask(pool, first)) for first in firsts
+        ]
     choices = _select(Objective(model, task, sample), pool, budgets[-1])
     whole = Objective(model, task, np.arange(n))
     parts = zip(_cut(choices, pool, budgets), shrinkages, strict=True)
-    return [_make_model(model, examples, whole, pool, first, shrinkage) for first, shrinkage in parts]
+    return [_make_model(model, examples, whole, pool, first, each) for first, each in parts]
 
 
 # --- Candidates -------------------------------------------------------------------------------------------------------
@@ -210,6 +205,10 @@ class Pool(NamedTuple):
     covered: Floats  # (P, n): 1 where a candidate covers an example
     labels: NDArray[np.bool_]  # (P, K): those that its head is about
     costs: NDArray[np.int64]  # (P,): what it takes of the budget
+
+    def take(self, some: NDArray[Any]) -> "Pool":
+        """Some of the candidates: a mask, or their numbers; without the rules, of which nobody asks."""
+        return self._replace(covered=self.covered[some], labels=self.labels[some], costs=self.costs[some])
 
 
 def _list_bodies(rules: RuleEnsemble) -> list[Rule]:
@@ -294,7 +293,7 @@ class Objective:
 
 
 def _fit_heads(
-    objective: Objective, covered: Floats, labels: NDArray[np.bool_], shrinkage: float, start: Array, steps: int
+    objective: Objective, covered: Floats, labels: NDArray[np.bool_], shrinkage: float | Array, start: Array, steps: int
 ) -> Array:
     """The (m, K) scores of m rules, the default rule first, that minimise the loss and the penalty together."""
     unit = np.broadcast_to(1 / np.sqrt(objective.curvature), labels.shape)  # in which scores have about the same size
@@ -316,14 +315,40 @@ def _fit_heads(
 
 
 def _fit_path(
-    objective: Objective, covered: Floats, labels: NDArray[np.bool_], shrinkages: Sequence[float]
-) -> Iterator[tuple[float, Array]]:
+    objective: Objective, covered: Floats, labels: NDArray[np.bool_], shrinkages: Iterable[float | Array]
+) -> Iterator[Array]:
     """The heads for each shrinkage, which descend; each is where the next one begins."""
     W = np.zeros(labels.shape)
     W[0] = objective.default
     for shrinkage in shrinkages:
         W = _fit_heads(objective, covered, labels, shrinkage, W, STEPS)
-        yield shrinkage, W
+        yield W
+
+
+def _find_shrinkages(
+    learned: Objective,
+    judged: Objective,
+    covered: Floats,
+    is_held_out: NDArray[np.bool_],
+    labels: NDArray[np.bool_],
+) -> Array:
+    """The shrinkage of each label: the one that is best for all together, or one that is better for the label alone."""
+    scores: list[Array] = []
+    losses: list[float] = []
+    for W in _fit_path(learned, covered[:, ~is_held_out], labels, SHRINKAGES):
+        scores.append(covered[:, is_held_out].T @ W)
+        losses.append(judged.rate(scores[-1]))
+        best = int(np.argmin(losses))
+        if len(losses) > best + PATIENCE:
+            break
+    tried = np.array(SHRINKAGES[: len(losses)])
+    slopes = [judged.derive(F)[0] for F in scores]
+    # what each label adds to the difference of the losses: an integral of slopes, by the trapezoidal rule
+    differences = [
+        (0.5 * (slopes[best] + slope) * (F - scores[best])).sum(axis=0) for slope, F in zip(slopes, scores, strict=True)
+    ]
+    surprise = 0.5 * (np.log(tried / tried[best]) / SPREAD) ** 2
+    return tried[np.argmin(np.array(differences) + surprise[:, None], axis=0)]
 
 
 # --- Selection --------------------------------------------------------------------------------------------------------
@@ -343,19 +368,20 @@ def _select(objective: Objective, pool: Pool, limit: int) -> list[Choice]:
     F = np.repeat(W, pool.covered.shape[1], axis=0)
     free, left = np.ones(len(pool.costs), dtype=bool), limit
     l2 = (USUAL * objective.curvature).astype(np.float32)
-    shortlist, rounds = np.empty(0, dtype=np.intp), 0
+    shortlist, near, rounds = np.empty(0, dtype=np.intp), pool, 0
     least = LEAST * abs(objective.rate(F))
     while True:
         G, H = (part.astype(np.float32) for part in objective.derive(F))
         allowed = free & (pool.costs <= left)
         if rounds == 0:
-            gains = _rate_candidates(pool, np.flatnonzero(allowed), G, H, l2)[0]
-            shortlist = np.flatnonzero(allowed)[np.argsort(-gains, kind="stable")[:SHORTLIST]]
-            rounds = ROUNDS
-        shortlist = shortlist[allowed[shortlist]]
+            gains = np.where(allowed, _rate_candidates(pool, G, H, l2)[0], -np.inf)
+            shortlist = np.argsort(-gains, kind="stable")[:SHORTLIST]
+            near, rounds = pool.take(shortlist), ROUNDS
+        if not allowed[shortlist].all():
+            near, shortlist = near.take(allowed[shortlist]), shortlist[allowed[shortlist]]
         if len(shortlist) == 0 and rounds == ROUNDS:
             return choices
-        gains, heads = _rate_candidates(pool, shortlist, G, H, l2)
+        gains, heads = _rate_candidates(near, G, H, l2)
         if len(gains) == 0 or gains.max() <= least:
             if rounds == ROUNDS:
                 return choices
@@ -374,13 +400,11 @@ def _select(objective: Objective, pool: Pool, limit: int) -> list[Choice]:
             F = F + np.outer(pool.covered[t], heads[best])
 
 
-def _rate_candidates(pool: Pool, some: NDArray[np.intp], G: Floats, H: Floats, l2: Floats) -> tuple[Floats, Floats]:
-    """The gains of some candidates for their costs (Eq. 17), and their heads."""
-    everything = len(some) == len(pool.costs)  # then there is nothing to copy
-    covered, labels = (part if everything else part[some] for part in (pool.covered, pool.labels))
-    g, h = covered @ G, covered @ H
-    heads = np.where(labels, -g / (h + l2), np.float32(0))
-    return -0.5 * (g * heads).sum(axis=1) / pool.costs[some], heads
+def _rate_candidates(pool: Pool, G: Floats, H: Floats, l2: Floats) -> tuple[Floats, Floats]:
+    """The gains of the candidates for their costs (Eq. 17), and their heads."""
+    g, h = pool.covered @ G, pool.covered @ H
+    heads = np.where(pool.labels, -g / (h + l2), np.float32(0))
+    return -0.5 * (g * heads).sum(axis=1) / pool.costs, heads
 
 
 def _cut(choices: Sequence[Choice], pool: Pool, budgets: Sequence[int]) -> list[list[Choice]]:
@@ -390,7 +414,7 @@ def _cut(choices: Sequence[Choice], pool: Pool, budgets: Sequence[int]) -> list[
 
 
 def _make_model(
-    model: Model, examples: Examples, objective: Objective, pool: Pool, choices: Sequence[Choice], shrinkage: float
+    model: Model, examples: Examples, objective: Objective, pool: Pool, choices: Sequence[Choice], shrinkages: Array
 ) -> Model:
     """A copy of the model with the rules chosen, and heads that are learned from all examples."""
     chosen = pool.rules[[choice.candidate for choice in choices]]
@@ -398,8 +422,9 @@ def _make_model(
     for row, rows in zip(covered[1:], find_covered(chosen, examples.matrix), strict=True):
         row[:] = 0.0
         row[rows] = 1.0
-    path = _fit_path(objective, covered, labels, [s for s in SHRINKAGES if s >= shrinkage])
-    *_, (_, W) = path
+    *_, W = _fit_path(
+        objective, covered, labels, (np.maximum(s, shrinkages) for s in SHRINKAGES if s >= shrinkages.min())
+    )
     scale = model._find_scale(examples.Y)
     loss_scale = scale ** DEGREE.get(model._find_loss(), 0)
     zero, constant = np.zeros(examples.Y.shape), np.repeat(objective.default, len(examples.Y), axis=0)

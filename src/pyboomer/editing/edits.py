@@ -167,7 +167,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     >>> len(refitted.rules_)
     25
     """
-    examples = _read(model, X, y, sample_weight)
+    examples = read_for(model, X, y, sample_weight)
     model = copy(model)
     model._learn_form(model._form, examples)
     rules, settings = model.rules_, model._make_settings(0, examples)
@@ -198,10 +198,12 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     return _store(model, refitted, **facts)
 
 
-def _read(model: RuleEstimator, X: Any, y: Any, sample_weight: Any) -> Examples:
+def read_for(model: RuleEstimator, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+    """The examples as a fitted model would learn from them."""
     check_is_fitted(model, "rules_")
     model._validate_parameters()
-    return read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
+    examples = read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
+    return model._weigh(examples, model._form)
 
 
 # --- Smaller models ---------------------------------------------------------------------------------------------------
