@@ -1,6 +1,6 @@
 """A team of shards learns the rules of the local engine, and the same ones bit for bit however examples are divided."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -46,8 +46,9 @@ class LocalTeam:
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.shards = shards
 
-    def ask(self, orders: Sequence[Order]) -> list[Any]:
-        return [shard.obey(orders) for shard in self.shards]
+    def ask(self, orders: Sequence[Order]) -> Callable[[], list[Any]]:
+        answers = [shard.obey(orders) for shard in self.shards]
+        return lambda: answers
 
 
 def make_learner(task: Task, settings: Settings, division: Sequence[int], n_shards: int) -> ClusterLearner:
