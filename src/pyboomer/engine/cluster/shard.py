@@ -8,6 +8,7 @@ odds then, see `cpu.sampled`. Odds are brought up to date by whoever has them, s
 ahead, while the leader still looks at the one before.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.columns.binned import BinnedColumns
+from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.entries import keep
+from pyboomer.columns.sparse import meets
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, load, pad, product, splat, where_above
 from pyboomer.engine.cluster.fixed import (
@@ -94,6 +96,20 @@ def take_codes(codes: NDArray[np.uint8], features: NDArray[np.int64], rows: Rows
             target[r] = source[rows[r]]
 
 
+@kernel
+def find_covered(codes: NDArray[np.uint8], body: Array, rows: Rows, found: Rows) -> np.int64:
+    """Where the examples that a body covers are among some; returns how many there are."""
+    n_found = np.uint64(0)
+    for r in range(rows.shape[0]):
+        covered = True
+        for c in range(body.shape[0]):
+            code = codes[np.int64(body[c, 0]), rows[r]]
+            covered &= meets(np.float64(code), np.int64(body[c, 1]), body[c, 2]) & (code != MISSING)
+        found[n_found] = r
+        n_found += np.uint64(covered)
+    return np.int64(n_found)
+
+
 @kernel(error_model="numpy")
 def take_odds(odds: Odds, rows: Rows, taken: Odds) -> None:
     """The odds of some examples, which memory is asked for ahead."""
@@ -168,11 +184,21 @@ class Shard:
         self.columns = BinnedColumns(codes, duty.nominal)
         self.weight = np.concatenate([np.ones(b.codes.shape[1]) if b.weight is None else b.weight for b in blocks])
         self.everyone = np.arange(n, dtype=np.uint32)
-        self.room = np.empty(n, dtype=np.uint32)  # for what is covered ...
-        self.covered: list[Rows] = []  # ... part by part, for each thread
+        self.rooms: dict[tuple[str, Any], NDArray[Any]] = {}
+        self.covered: list[Rows] = []  # part by part, for each thread
         self.sampled = self.everyone[:0]  # what is here of the sample that was handed over last
         self.body = np.empty((0, 4))
         self._keep_scores(blocks)
+
+    def _make_room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array that whoever asks for it next under the same name uses again: new memory is slow at first.
+
+        What is handed over lies in it, and has been read before the next order comes.
+        """
+        size, room = math.prod(shape), self.rooms.get((name, dtype))
+        if room is None or len(room) < size:
+            self.rooms[name, dtype] = room = np.empty(size, dtype=dtype)
+        return room[:size].reshape(shape)
 
     # --- Scores and statistics ----------------------------------------------------------------------------------------
 
@@ -247,7 +273,7 @@ class Shard:
         return Handed(self._number(rows), weights, self._take_terms(rows), self._take_codes(rows, features))
 
     def _take_codes(self, rows: Rows, features: NDArray[np.int64]) -> NDArray[np.uint8]:
-        codes = np.empty((len(features), len(rows)), dtype=np.uint8)
+        codes = self._make_room("codes", (len(features), len(rows)), np.uint8)
         take_codes(self.columns.codes, features, rows, codes)
         return codes
 
@@ -329,16 +355,16 @@ class Shard:
     def _cover(self, body: Array) -> NDArray[np.uint64]:
         self.body = body
         parts = divide(-(-self.n // CHUNK), self.threads.n_threads)
+        patterns = self._make_room("patterns", (self.n,), np.uint8 if len(body) <= 8 else np.uint64)
+        rows = self._make_room("covered", (self.n,), np.uint32)
         self.covered, seen = [self.everyone[:0]] * len(parts), [np.empty(0, dtype=np.uint64)] * len(parts)
 
         def work(part: int) -> None:
             begin, end = parts[part].start * CHUNK, min(parts[part].stop * CHUNK, self.n)
-            rows = self.room[begin:end]
-            patterns = np.empty(end - begin, dtype=np.uint8 if len(body) <= 8 else np.uint64)
             found, marks = np.zeros(256, dtype=np.bool_), np.empty(CHUNK, dtype=np.uint8)
-            count = cover_rows(self.columns.codes, body, begin, marks, patterns, found, rows)
-            self.covered[part] = rows[:count]
-            seen[part] = np.flatnonzero(found).astype(np.uint64) if len(body) <= 8 else np.unique(patterns)
+            count = cover_rows(self.columns.codes, body, begin, marks, patterns[begin:end], found, rows[begin:end])
+            self.covered[part] = rows[begin : begin + count]
+            seen[part] = np.flatnonzero(found).astype(np.uint64) if len(body) <= 8 else np.unique(patterns[begin:end])
 
         self.threads.share(work, list(range(len(parts))))
         return np.unique(np.concatenate([np.empty(0, dtype=np.uint64), *seen]))
@@ -397,17 +423,14 @@ class OddsShard(Shard):
         return losses
 
     def _take_terms(self, rows: Rows) -> Array | Odds:
-        odds = np.empty((len(rows), self.odds.shape[1]), dtype=np.float32)
+        odds = self._make_room("odds", (len(rows), self.odds.shape[1]), np.float32)
         take_odds(self.odds, rows, odds)
         return odds
 
     def _find_handed(self) -> Rows:
         """Where the examples covered are among those handed over ahead."""
-        found = np.arange(len(self.sampled), dtype=np.uint32)
-        for feature, operator, value, _ in self.body:
-            codes = BinnedColumns(self._take_codes(self.sampled, np.array([int(feature)])), self.duty.nominal)
-            found = found[: keep(codes, 0, int(operator), value, found, np.empty_like(found))]
-        return found
+        found = np.empty_like(self.sampled)
+        return found[: find_covered(self.columns.codes, self.body, self.sampled, found)]
 
     def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:  # noqa: ARG002
         return int(add_odds(self.odds, rows, self.weight, scales, sums))
