@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
-from pyboomer.compiling.simd import LANES, add_bits, load, pad, splat, store
+from pyboomer.compiling.simd import LANES, add_bits, larger, largest, load, pad, splat, store
 from pyboomer.engine.cpu.sampled import Odds, derive, fetch_odds
 from pyboomer.engine.statistics import Outer, fetch_rows
 
@@ -153,8 +153,10 @@ def add_bins(
 @kernel
 def find_largest(statistics: Array, rows: Rows) -> float:
     """The largest statistic of some examples, in size."""
-    largest = 0.0
+    size, zero = statistics.shape[1], splat(0.0)
+    found = zero
     for r in range(rows.shape[0]):
-        for s in range(statistics.shape[1]):
-            largest = max(largest, abs(statistics[rows[r], s]))
-    return largest
+        for s in range(0, size, LANES):
+            values = load(statistics, rows[r] * size + s)
+            found = larger(found, larger(values, zero - values))
+    return largest(found)

@@ -226,7 +226,9 @@ class Shard:
         return np.concatenate([np.empty(0), *losses]) * self.weight
 
     def _take_terms(self, rows: Rows) -> Array | Odds:
-        return self.ledger.statistics[rows]
+        statistics = self.ledger.statistics
+        terms = self._make_room("terms", (len(rows), statistics.shape[1]), np.float64)
+        return np.take(statistics, rows, axis=0, out=terms, mode="clip")  # in any other mode, NumPy copies it once more
 
     def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:
         """Add the statistics of all labels to sums, with Hessians written out if asked for; returns the weight."""
