@@ -81,6 +81,7 @@ def joint() -> Loss:
 
 CASES: dict[str, dict[str, Any]] = {
     "odds": {"loss": label_wise_logistic, "max_samples": 150},
+    "odds and long bodies": {"loss": label_wise_logistic, "max_samples": 150, "max_conditions": None},
     "a small sample": {"loss": label_wise_logistic, "small": 2**15},
     "a sample that becomes small": {"loss": label_wise_logistic, "small": 600},
     "partial heads of drawn labels": {"loss": example_wise_logistic, "head": 2, "max_labels": 4, "small": 600},

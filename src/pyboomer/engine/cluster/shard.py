@@ -193,7 +193,7 @@ class Shard:
     def _make_room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array that whoever asks for it next under the same name uses again: new memory is slow at first.
 
-        What is handed over lies in it, and has been read before the next order comes.
+        What is handed over lies in it until the next sample is: whoever takes it over has done so by then.
         """
         size, room = math.prod(shape), self.rooms.get((name, dtype))
         if room is None or len(room) < size:
@@ -272,19 +272,18 @@ class Shard:
         return self._hand_over(self.sampled, weights, features), self.largest
 
     def _hand_over(self, rows: Rows, weights: Array, features: NDArray[np.int64]) -> Handed:
-        return Handed(self._number(rows), weights, self._take_terms(rows), self._take_codes(rows, features))
-
-    def _take_codes(self, rows: Rows, features: NDArray[np.int64]) -> NDArray[np.uint8]:
         codes = self._make_room("codes", (len(features), len(rows)), np.uint8)
         take_codes(self.columns.codes, features, rows, codes)
-        return codes
+        return Handed(self._number(rows), weights, self._take_terms(rows), codes)
 
     def look_up(self, numbers: Whole, features: NDArray[np.int64]) -> tuple[Whole, NDArray[np.uint8]]:
         """The bin numbers of those examples that are here: where they are among the numbers, and their codes."""
         found = np.empty(len(numbers), dtype=np.int64)
         find_places(self.places, numbers, found)
         here = np.flatnonzero(found >= 0)
-        return here, self._take_codes(found[here].astype(np.uint32), features)
+        codes = np.empty((len(features), len(here)), dtype=np.uint8)
+        take_codes(self.columns.codes, features, found[here].astype(np.uint32), codes)
+        return here, codes
 
     def draw(self, rule: int) -> tuple[int, float]:
         """Draw a large sample: how many examples of it are here, and the size of the largest statistic so far."""
