@@ -75,12 +75,17 @@ def count_messages() -> None:
     ask = WorkerTeam.ask
     WorkerTeam.counted = [0, 0]
 
-    def counting(self: Any, orders: Any) -> Any:
-        answers = ask(self, orders)
-        WorkerTeam.counted[0] += len(answers) - 1
-        if WorkerTeam.counted[0] <= 40:  # to measure takes its time: the first are enough
-            WorkerTeam.counted[1] += sum(len(pickle.dumps(answer)) for answer in answers[1:])
-        return answers
+    def counting(self: Any, orders: Any) -> Callable[[], Any]:
+        wait = ask(self, orders)
+
+        def wait_and_count() -> Any:
+            answers = wait()
+            WorkerTeam.counted[0] += len(answers) - 1
+            if WorkerTeam.counted[0] <= 40:  # to measure takes its time: the first are enough
+                WorkerTeam.counted[1] += sum(len(pickle.dumps(answer)) for answer in answers[1:])
+            return answers
+
+        return wait_and_count
 
     WorkerTeam.ask = counting
 

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,9 @@ def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client:
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
 
 
-def test_a_frame_with_categories_missing_values_unknown_labels_and_weights(client: Client, tmp_path: Path) -> None:
+def test_a_frame_with_categories_missing_values_unknown_labels_and_weights(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = pd.DataFrame(X, columns=list("abcdef"), index=pd.Index(np.arange(N) * 3, name="id"))
     frame.loc[RNG.random(N) < 0.1, "b"] = np.nan
     frame["kind"] = pd.Categorical(RNG.choice(["u", "v", "w"], N))
@@ -99,7 +102,9 @@ def test_a_frame_with_categories_missing_values_unknown_labels_and_weights(clien
     options = OPTIONS | {"loss": "example-wise-logistic", "class_weight": {1: 2.0}}
     local = BoomerClassifier(**options).fit(frame, labels, weight)
     parts = [dd.from_pandas(data, npartitions=4) for data in (frame, labels, weight)]
-    model = DaskBoomerClassifier(**options, client=client).fit(*parts)
+    with monkeypatch.context() as alone:
+        alone.setattr("distributed.client._global_clients", {})  # there is no client but the one that is passed
+        model = Context().run(DaskBoomerClassifier(**options, client=client).fit, *parts)
     assert_same(model, local, frame)
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
     np.testing.assert_allclose(model.label_vector_counts_, local.label_vector_counts_)

@@ -236,6 +236,16 @@ def _power_of_two(typing_context: Any, shifted: Any) -> Any:  # noqa: ARG001
     return VECTOR(VECTOR), generate
 
 
+@intrinsic
+def _add_bits(typing_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+    """The sums of numbers whose bits are taken for those of integers."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.bitcast(builder.add(*(builder.bitcast(vector, _INTEGERS) for vector in args)), _DOUBLES)
+
+    return VECTOR(VECTOR, VECTOR), generate
+
+
 def _define(symbol: Any, name: str) -> None:
     """Let an operator work on vectors, and on a vector and a number.
 
@@ -293,6 +303,9 @@ if config.DISABLE_JIT:
     def power_of_two(shifted: Any) -> Any:
         return 2.0 ** (shifted - _ROUND)
 
+    def add_bits(a: Any, b: Any) -> Any:
+        return (a.view(np.int64) + b.view(np.int64)).view(np.float64)
+
     def count_trailing_zeros(word: np.uint64) -> int:
         return (int(word) & -int(word)).bit_length() - 1
 
@@ -309,7 +322,7 @@ else:
     load, store, gather, scatter = _load, _store, _gather, _scatter
     prefetch, splat = _prefetch, _splat
     total, product, largest = _reduction(_add), _reduction(_multiply), _reduction(_choose_larger)
-    larger, where_above = _larger, _where_above
+    larger, where_above, add_bits = _larger, _where_above, _add_bits
     power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros
     at_most, equal = _comparison("<="), _comparison("==")
 

@@ -309,7 +309,8 @@ def bin_parts(
     blocks = client.compute([take(task, 0) for task in [*tasks, *others]] + [take(task, 1) for task in tasks])
     blocks, ends = blocks[: len(tasks) + len(others)], blocks[len(tasks) + len(others) :]
     merged: Ends = client.submit(merge_ends, ends, pure=False).result()
-    wait(blocks)
+    with client.as_current():  # `wait` asks the current client, which may be another one, or none
+        wait(blocks)
     for block in blocks:
         if block.status == "error":
             block.result()  # raises what went wrong

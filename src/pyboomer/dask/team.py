@@ -7,8 +7,9 @@ other. The client hears of rules as they come, and keeps them: nothing but time 
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -16,7 +17,7 @@ from uuid import uuid4
 from distributed import Client, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
-from distributed.protocol import Serialize, to_serialize
+from distributed.protocol import ToPickle
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
@@ -48,7 +49,7 @@ async def _do(member: Member, work: Callable[..., Any], *arguments: Any) -> Any:
 
 def _unwrap(content: Any) -> Any:
     """What was sent: workers of one process receive it as it was wrapped."""
-    return content.data if isinstance(content, Serialize) else content
+    return content.data if isinstance(content, ToPickle) else content
 
 
 def _make_handler(address: str) -> Callable[..., Any]:
@@ -58,9 +59,7 @@ def _make_handler(address: str) -> Callable[..., Any]:
         member = MEMBERS.get((fit, address))
         if member is None:
             raise RuntimeError("this worker is no longer part of the fit")
-        answers = await _do(member, member.shard.obey, _unwrap(orders))
-        member.thread.submit(member.shard.settle)
-        return to_serialize(answers)
+        return ToPickle(await _do(member, member.shard.obey, _unwrap(orders)))
 
     return answer
 
@@ -71,38 +70,49 @@ class WorkerTeam:
     def __init__(self, fit: str, worker: Worker, shard: Shard, others: Sequence[str]) -> None:
         self.fit, self.worker, self.shard, self.others = fit, worker, shard, others
         self.comms: dict[str, Comm] = {}  # kept, so that a worker is lost as soon as its connection is
+        self.turns = {address: asyncio.Lock() for address in others}  # of messages: the next one when one is answered
+        self.own: deque[tuple[Sequence[Order], Future[Any]]] = deque()  # orders to the shard that is here
+        self.closed = False
 
-    def ask(self, orders: Sequence[Order]) -> list[Any]:
-        """Let every shard obey some orders."""
-        if not self.others:
-            own = self.shard.obey(orders)
-            self.shard.settle()
-            return [own]
-        asked = asyncio.run_coroutine_threadsafe(self._ask_others(orders), self.worker.loop.asyncio_loop)
-        try:
-            own = self.shard.obey(orders)
-            self.shard.settle()
-        except BaseException:
-            asked.cancel()
-            raise
-        return [own, *asked.result()]
+    def ask(self, orders: Sequence[Order]) -> Callable[[], list[Any]]:
+        """Let every shard obey some orders; returns who waits for the answers.
 
-    async def _ask_others(self, orders: Sequence[Order]) -> list[Any]:
-        return list(await asyncio.gather(*(self._ask_one(address, orders) for address in self.others)))
+        Others obey at once. The shard that is here obeys when its answer is waited for: until then, the leader has
+        something better to do.
+        """
+        loop = self.worker.loop.asyncio_loop
+        asked = [asyncio.run_coroutine_threadsafe(self._ask_one(address, orders), loop) for address in self.others]
+        own: Future[Any] = Future()
+        self.own.append((orders, own))
+
+        def wait() -> list[Any]:
+            while not own.done():  # what was ordered first comes first
+                first, answer = self.own.popleft()
+                answer.set_result(self.shard.obey(first))
+            return [answer.result() for answer in (own, *asked)]
+
+        return wait
 
     async def _ask_one(self, address: str, orders: Sequence[Order]) -> Any:
-        try:
-            if address not in self.comms:
-                self.comms[address] = await self.worker.rpc.connect(address, timeout=CONNECTING)
-            message = {"op": OPERATION, "fit": self.fit, "orders": to_serialize(list(orders))}
-            return _unwrap(await send_recv(self.comms[address], **message))
-        except (TimeoutError, OSError) as error:
-            raise ConnectionError(f"worker {address} was lost ({type(error).__name__})") from None
+        async with self.turns[address]:
+            try:
+                if self.closed:
+                    raise ConnectionError("the fit has ended")
+                if address not in self.comms:
+                    self.comms[address] = await self.worker.rpc.connect(address, timeout=CONNECTING)
+                message = {"op": OPERATION, "fit": self.fit, "orders": ToPickle(list(orders))}
+                return _unwrap(await send_recv(self.comms[address], **message))
+            except (TimeoutError, OSError) as error:
+                raise ConnectionError(f"worker {address} was lost ({type(error).__name__})") from None
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Give the connections back, but for those that an answer may still come by."""
+        self.closed = True
         while self.comms:
-            self.worker.rpc.reuse(*self.comms.popitem())
+            address, comm = self.comms.popitem()
+            if self.turns[address].locked():
+                comm.abort()
+            self.worker.rpc.reuse(address, comm)
 
 
 # --- What the client lets workers do ----------------------------------------------------------------------------------
@@ -110,13 +120,14 @@ class WorkerTeam:
 
 async def join(
     fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_jobs: int | None, dask_worker: Worker
-) -> None:
-    """Make a shard of blocks that the worker has: those learned from, and those held out."""
+) -> int:
+    """Make a shard of blocks that the worker has, those learned from and those held out; returns its size."""
     blocks, held_out = ([dask_worker.data[key] for key in some] for some in keys[dask_worker.address])
     n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit, dask_worker.address] = Member(shard)
     dask_worker.handlers[OPERATION] = _make_handler(dask_worker.address)
+    return shard.n
 
 
 async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> list[Chunk]:
@@ -169,27 +180,27 @@ class TeamEngine:
         n_jobs: int | None,
     ) -> None:
         self.client, self.fit, self.addresses = client, uuid4().hex, sorted(keys)
-        self.leader, self.n_rules, self.loss = self.addresses[0], course.n_rules, float("nan")
+        self.n_rules, self.loss = course.n_rules, float("nan")
         self.chunks: list[Chunk] = []
         self.failed = self.lost = False
         try:
-            self._call(join, dict(keys), course.duty, n_jobs, everyone=True)
-            self._add(self._call(lead, self.addresses[1:], course))
+            sizes = self._call(self.addresses, join, dict(keys), course.duty, n_jobs)
+            self.leader = min(sizes, key=lambda address: (sizes[address], address))  # who leads has more to do
+            self._add(self._ask(lead, [address for address in self.addresses if address != self.leader], course))
         except BaseException:
             self.close()
             raise
 
-    def _call(self, function: Callable[..., Any], *arguments: Any, everyone: bool = False) -> Any:
-        """Let the leader, or everyone, do something."""
-        workers = self.addresses if everyone else [self.leader]
+    def _call(self, workers: Sequence[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """Let some workers do something; returns what each has to say."""
         try:
             if lost := sorted({*self.addresses} - {*self._list_left()}):
                 raise ConnectionError(f"worker {lost[0]} was lost")
-            answers = self.client.run(function, self.fit, *arguments, workers=workers)
+            return dict(self.client.run(function, self.fit, *arguments, workers=workers))
         except OSError as error:
             self.failed = self.lost = True
             known = isinstance(error, ConnectionError)
-            lost_one = str(error) if known else f"worker {self.leader} was lost ({type(error).__name__})"
+            lost_one = str(error) if known else f"worker {workers[0]} was lost ({type(error).__name__})"
             raise RuntimeError(
                 f"training on the cluster ended: {lost_one}. The {self.n_rules} rules learned so far are kept: set "
                 "warm_start=True and fit again to go on with them"
@@ -197,7 +208,10 @@ class TeamEngine:
         except BaseException:
             self.failed = True
             raise
-        return answers[workers[0]]
+
+    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Let the leader do something."""
+        return self._call([self.leader], function, *arguments)[self.leader]
 
     def _list_left(self) -> list[str]:
         """The workers that are still there."""
@@ -210,7 +224,7 @@ class TeamEngine:
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
-        self._add(self._call(learn, count))
+        self._add(self._ask(learn, count))
 
     def take_rules(self) -> list[Chunk]:
         """The rules learned since the last call."""
@@ -220,12 +234,12 @@ class TeamEngine:
     def training_loss(self) -> float:
         """The mean loss of the training examples; the last one known, if the team is no more."""
         if not self.failed:
-            self.loss = self._call(measure, False)
+            self.loss = self._ask(measure, False)
         return self.loss
 
     def held_out_loss(self) -> float:
         """The mean loss of the examples held out."""
-        return float(self._call(measure, True))
+        return float(self._ask(measure, True))
 
     def close(self) -> None:
         """Let the workers forget."""

@@ -124,24 +124,20 @@ class Places(NamedTuple):
     """Where examples are that have numbers among more than there are here: in ascending blocks."""
 
     firsts: NDArray[np.int64]  # the number of the first example of each block
-    ends: NDArray[np.int64]  # where each block ends, here
+    edges: NDArray[np.int64]  # where each block begins, here; and where the last one ends
 
 
 @kernel
 def _find_place(places: Places, number: int) -> int:
-    """Where the example of a number is, or -1."""
-    firsts, ends = places.firsts, places.ends
-    low, high = 0, firsts.shape[0]
-    while low < high:
-        middle = (low + high) // 2
-        if firsts[middle] <= number:
-            low = middle + 1
-        else:
-            high = middle
-    if low == 0:
-        return -1
-    place = number - firsts[low - 1] + (ends[low - 2] if low > 1 else 0)
-    return place if place < ends[low - 1] else -1
+    """Where the example of a number is, or -1; without branches, which would be guessed wrong half of the time."""
+    firsts, edges = places.firsts, places.edges
+    block, left = 0, firsts.shape[0]
+    while left > 1:
+        half = left // 2
+        block += half * (firsts[block + half] <= number)
+        left -= half
+    place = edges[block] + number - firsts[block]
+    return place if (number >= firsts[block]) & (place < edges[block + 1]) else -1
 
 
 @kernel
@@ -152,9 +148,8 @@ def draw_here(seed: int, rule: int, size: int, n: int, places: Places, drawn: ND
     for _ in range(size):
         z += _GOLDEN
         place = _find_place(places, _below(z, n))
-        if place >= 0:
-            drawn[n_drawn] = place
-            n_drawn += 1
+        drawn[n_drawn] = place
+        n_drawn += place >= 0
     return n_drawn
 
 

@@ -1,6 +1,6 @@
 """A team of shards learns the rules of the local engine, and the same ones bit for bit however examples are divided."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -46,8 +46,9 @@ class LocalTeam:
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.shards = shards
 
-    def ask(self, orders: Sequence[Order]) -> list[Any]:
-        return [shard.obey(orders) for shard in self.shards]
+    def ask(self, orders: Sequence[Order]) -> Callable[[], list[Any]]:
+        answers = [shard.obey(orders) for shard in self.shards]
+        return lambda: answers
 
 
 def make_learner(task: Task, settings: Settings, division: Sequence[int], n_shards: int) -> ClusterLearner:
@@ -80,6 +81,7 @@ def joint() -> Loss:
 
 CASES: dict[str, dict[str, Any]] = {
     "odds": {"loss": label_wise_logistic, "max_samples": 150},
+    "odds and long bodies": {"loss": label_wise_logistic, "max_samples": 150, "max_conditions": None},
     "a small sample": {"loss": label_wise_logistic, "small": 2**15},
     "a sample that becomes small": {"loss": label_wise_logistic, "small": 600},
     "partial heads of drawn labels": {"loss": example_wise_logistic, "head": 2, "max_labels": 4, "small": 600},

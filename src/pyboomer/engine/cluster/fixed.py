@@ -5,14 +5,14 @@ rounded. The unit is so small that a value keeps up to 44 bits, and so large tha
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
-from pyboomer.compiling.simd import LANES, load, pad, splat, store
+from pyboomer.compiling.simd import LANES, add_bits, larger, largest, load, pad, splat, store
 from pyboomer.engine.cpu.sampled import Odds, derive, fetch_odds
 from pyboomer.engine.statistics import Outer, fetch_rows
 
@@ -22,7 +22,7 @@ MAGIC = 1.5 * 2.0**52  # added to a number of less than 2**51 in size, it leaves
 BITS = np.float64(MAGIC).view(np.int64)
 LEAST = -1000  # the exponent of the smallest unit: one by it is still a number
 BITS_OF_VALUE, BITS_OF_SUM = 44, 62
-BLOCK = 256  # examples that stay in the cache while all is added up; sums of as many values fit 53 bits
+BLOCK = 256  # examples that stay in the cache while all is added up
 SOME = 32  # examples that memory is asked for at once, see `cpu.sampled.BLOCK`
 
 
@@ -52,34 +52,28 @@ class Scales(NamedTuple):
     weight: float
 
 
-@inner(error_model="numpy", forceinline=True)
-def _flush(vector: Any, whole: Whole, position: int, room: Array) -> None:
-    """Add eight sums, whole numbers already, to what they are sums of."""
-    store(room, 0, vector)
-    for i in range(LANES):
-        whole[position + i] += np.int64(room[i])
-
-
 @kernel(error_model="numpy")
-def add_rows(statistics: Array, rows: Rows, weights: Array, scales: Scales, room: Array, sums: Whole) -> np.int64:
+def add_rows(statistics: Array, rows: Rows, weights: Array, scales: Scales, sums: Whole) -> np.int64:
     """Add the statistics of some examples to sums (Alg. 2, line 1); returns their weight.
 
-    Of a block, numbers are rounded by adding what leaves no room for a fraction, and added up as floats: exactly, since
-    so few of them stay below 2**53. `room` is for eight numbers.
+    Numbers are rounded by adding what leaves no room for a fraction. Eight at a time, the bits of the outcome are added
+    up as whole numbers, and what was added is taken off at the end.
     """
-    size, magic = statistics.shape[1], splat(MAGIC)
+    size, magic, bits = statistics.shape[1], splat(MAGIC), sums.view(np.float64)
     weight = np.int64(0)
     for begin in range(0, rows.shape[0], BLOCK):
         end = min(begin + BLOCK, rows.shape[0])
         fetch_rows(statistics, 0, size, rows[end : end + SOME])
         for s in range(0, size, LANES):
-            total = splat(0.0)
+            total = load(bits, s)
             for r in range(begin, end):
-                value = (scales.statistics * weights[rows[r]]) * load(statistics, rows[r] * size + s)
-                total = total + ((value + magic) - magic)
-            _flush(total, sums, s, room)
+                factor = scales.statistics * weights[rows[r]]
+                total = add_bits(total, factor * load(statistics, rows[r] * size + s) + magic)
+            store(bits, s, total)
         for r in range(begin, end):
             weight += fix(scales.weight * weights[rows[r]])
+    for s in range(size):
+        sums[s] -= rows.shape[0] * BITS
     return weight
 
 
@@ -109,25 +103,26 @@ def add_systems(
 
 
 @kernel(error_model="numpy")
-def add_odds(odds: Odds, rows: Rows, weights: Array, scales: Scales, room: Array, sums: Whole) -> np.int64:
-    """The same where statistics are computed from odds, see `cpu.sampled`."""
-    width, magic = odds.shape[1], splat(MAGIC)
+def add_odds(odds: Odds, rows: Rows, weights: Array, scales: Scales, sums: Whole) -> np.int64:
+    """`add_rows` where statistics are computed from odds, see `cpu.sampled`."""
+    width, magic, bits = odds.shape[1], splat(MAGIC), sums.view(np.float64)
     weight = np.int64(0)
     fetch_odds(odds, rows, 0)
     for begin in range(0, rows.shape[0], SOME):
         end = min(begin + SOME, rows.shape[0])
         fetch_odds(odds, rows, end)
         for k in range(0, width, LANES):
-            one, two = splat(0.0), splat(0.0)
+            one, two = load(bits, k), load(bits, width + k)
             for r in range(begin, end):
                 g, h = derive(odds, rows[r] * width + k)
                 factor = scales.statistics * weights[rows[r]]
-                one = one + ((factor * g + magic) - magic)
-                two = two + ((factor * h + magic) - magic)
-            _flush(one, sums, k, room)
-            _flush(two, sums, width + k, room)
+                one, two = add_bits(one, factor * g + magic), add_bits(two, factor * h + magic)
+            store(bits, k, one)
+            store(bits, width + k, two)
         for r in range(begin, end):
             weight += fix(scales.weight * weights[rows[r]])
+    for s in range(2 * width):
+        sums[s] -= rows.shape[0] * BITS
     return weight
 
 
@@ -158,8 +153,10 @@ def add_bins(
 @kernel
 def find_largest(statistics: Array, rows: Rows) -> float:
     """The largest statistic of some examples, in size."""
-    largest = 0.0
+    size, zero = statistics.shape[1], splat(0.0)
+    found = zero
     for r in range(rows.shape[0]):
-        for s in range(statistics.shape[1]):
-            largest = max(largest, abs(statistics[rows[r], s]))
-    return largest
+        for s in range(0, size, LANES):
+            values = load(statistics, rows[r] * size + s)
+            found = larger(found, larger(values, zero - values))
+    return largest(found)

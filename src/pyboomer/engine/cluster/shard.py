@@ -4,20 +4,24 @@ Examples have numbers, among all examples of the cluster, and draws are of these
 Sums are whole numbers (`fixed`). What is left of a sample when it is small is handed over, to be looked at elsewhere.
 
 Statistics are kept in a ledger. Where samples are small and the loss is label-wise they are not: scores are kept as
-odds then, see `cpu.sampled`.
+odds then, see `cpu.sampled`. Odds are brought up to date by whoever has them, so that a sample can be handed over
+ahead, while the leader still looks at the one before.
 """
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.columns.binned import BinnedColumns
+from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.entries import keep
+from pyboomer.columns.sparse import meets
 from pyboomer.compiling.kernel import kernel
-from pyboomer.compiling.simd import LANES, load, make_zeros, pad, product, splat, where_above
+from pyboomer.compiling.simd import LANES, load, pad, product, splat, where_above
 from pyboomer.engine.cluster.fixed import (
     Scales,
     Whole,
@@ -29,7 +33,7 @@ from pyboomer.engine.cluster.fixed import (
     fix_values,
 )
 from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.cpu.sampled import CHUNK, Odds, find_odds, mark, multiply_odds
+from pyboomer.engine.cpu.sampled import BLOCK, CHUNK, Odds, fetch_odds, find_factors, find_odds, mark, multiply_odds
 from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.promise import Task
 from pyboomer.engine.sampling import Places, draw_here, find_places
@@ -66,12 +70,21 @@ class Duty(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """What is covered of a sample."""
+    """What is covered of a sample, in the order of the examples."""
 
     numbers: Whole
     weights: Array
     terms: Array | Odds  # statistics, or odds
     codes: NDArray[np.uint8]  # of some features
+
+
+class Found(NamedTuple):
+    """What a body covers."""
+
+    patterns: NDArray[np.uint64]  # of conditions met that there are, see `cover_rows`
+    sums: Whole  # of statistics
+    weight: int
+    handed: Rows  # where they are among what was handed over ahead
 
 
 @kernel
@@ -81,6 +94,30 @@ def take_codes(codes: NDArray[np.uint8], features: NDArray[np.int64], rows: Rows
         source, target = codes[features[i]], taken[i]
         for r in range(rows.shape[0]):
             target[r] = source[rows[r]]
+
+
+@kernel
+def find_covered(codes: NDArray[np.uint8], body: Array, rows: Rows, found: Rows) -> np.int64:
+    """Where the examples that a body covers are among some; returns how many there are."""
+    n_found = np.uint64(0)
+    for r in range(rows.shape[0]):
+        covered = True
+        for c in range(body.shape[0]):
+            code = codes[np.int64(body[c, 0]), rows[r]]
+            covered &= meets(np.float64(code), np.int64(body[c, 1]), body[c, 2]) & (code != MISSING)
+        found[n_found] = r
+        n_found += np.uint64(covered)
+    return np.int64(n_found)
+
+
+@kernel(error_model="numpy")
+def take_odds(odds: Odds, rows: Rows, taken: Odds) -> None:
+    """The odds of some examples, which memory is asked for ahead."""
+    for begin in range(0, rows.shape[0], BLOCK):
+        fetch_odds(odds, rows, begin + BLOCK)
+        for r in range(begin, min(begin + BLOCK, rows.shape[0])):
+            for k in range(odds.shape[1]):
+                taken[r, k] = odds[rows[r], k]
 
 
 @kernel(error_model="numpy")
@@ -134,25 +171,34 @@ def cover_rows(
 class Shard:
     """See the module's docstring; methods without an underscore are what the leader asks for."""
 
-    ahead = ""  # what can be answered before scores are changed
-
     def __init__(self, blocks: Sequence[Block], duty: Duty, n_threads: int = 1, others: "Shard | None" = None) -> None:
         blocks = sorted(blocks, key=lambda block: block.first)
         self.duty, self.threads, self.others = duty, Threads(n_threads), others
         sizes = [block.codes.shape[1] for block in blocks]
-        ends = np.cumsum(sizes)
-        self.places = Places(np.array([block.first for block in blocks], dtype=np.int64), ends)
-        self.n = n = int(ends[-1])
+        edges = np.cumsum([0, *sizes])
+        self.places = Places(np.array([block.first for block in blocks], dtype=np.int64), edges)
+        self.n = n = int(edges[-1])
         codes = np.empty((len(duty.nominal), n), dtype=np.uint8)
-        for block, end, size in zip(blocks, ends, sizes, strict=True):
-            codes[:, end - size : end] = block.codes
+        for block, (begin, end) in zip(blocks, pairwise(edges), strict=True):
+            codes[:, begin:end] = block.codes
         self.columns = BinnedColumns(codes, duty.nominal)
         self.weight = np.concatenate([np.ones(b.codes.shape[1]) if b.weight is None else b.weight for b in blocks])
         self.everyone = np.arange(n, dtype=np.uint32)
-        self.covered: list[Rows] = []
+        self.rooms: dict[tuple[str, Any], NDArray[Any]] = {}
+        self.covered: list[Rows] = []  # part by part, for each thread
+        self.sampled = self.everyone[:0]  # what is here of the sample that was handed over last
         self.body = np.empty((0, 4))
-        self.pending: tuple[NDArray[np.int64], Array] | None = None
         self._keep_scores(blocks)
+
+    def _make_room(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array that whoever asks for it next under the same name uses again: new memory is slow at first.
+
+        What is handed over lies in it until the next sample is: whoever takes it over has done so by then.
+        """
+        size, room = math.prod(shape), self.rooms.get((name, dtype))
+        if room is None or len(room) < size:
+            self.rooms[name, dtype] = room = np.empty(size, dtype=dtype)
+        return room[:size].reshape(shape)
 
     # --- Scores and statistics ----------------------------------------------------------------------------------------
 
@@ -180,13 +226,15 @@ class Shard:
         return np.concatenate([np.empty(0), *losses]) * self.weight
 
     def _take_terms(self, rows: Rows) -> Array | Odds:
-        return self.ledger.statistics[rows]
+        statistics = self.ledger.statistics
+        terms = self._make_room("terms", (len(rows), statistics.shape[1]), np.float64)
+        return np.take(statistics, rows, axis=0, out=terms, mode="clip")  # in any other mode, NumPy copies it once more
 
     def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:
         """Add the statistics of all labels to sums, with Hessians written out if asked for; returns the weight."""
         statistics = self.ledger.statistics
         if not written_out:
-            return int(add_rows(statistics, rows, self.weight, scales, make_zeros((1, LANES))[0], sums))
+            return int(add_rows(statistics, rows, self.weight, scales, sums))
         assert isinstance(self.layout, Outer)
         return int(add_systems(self.layout, statistics, rows, self.weight, scales, np.zeros(len(sums)), sums))
 
@@ -199,9 +247,9 @@ class Shard:
 
     def _number(self, rows: Rows) -> Whole:
         """The numbers of some examples."""
-        firsts, ends = self.places
-        block = np.searchsorted(ends, rows, side="right")
-        return rows + (firsts - np.append(0, ends[:-1]))[block]
+        firsts, edges = self.places
+        block = np.searchsorted(edges[1:], rows, side="right")
+        return rows + (firsts - edges[:-1])[block]
 
     def tell_largest(self) -> float:
         """The size of the largest statistic there has been."""
@@ -220,23 +268,22 @@ class Shard:
 
     def sample(self, rule: int, features: NDArray[np.int64]) -> tuple[Handed, float]:
         """Draw a small sample and hand it over, with the size of the largest statistic there has been."""
-        rows, weights = self._draw(rule)
-        return self._hand_over(rows, weights, features), self.largest
+        self.sampled, weights = self._draw(rule)
+        return self._hand_over(self.sampled, weights, features), self.largest
 
     def _hand_over(self, rows: Rows, weights: Array, features: NDArray[np.int64]) -> Handed:
-        return Handed(self._number(rows), weights, self._take_terms(rows), self._take_codes(rows, features))
-
-    def _take_codes(self, rows: Rows, features: NDArray[np.int64]) -> NDArray[np.uint8]:
-        codes = np.empty((len(features), len(rows)), dtype=np.uint8)
+        codes = self._make_room("codes", (len(features), len(rows)), np.uint8)
         take_codes(self.columns.codes, features, rows, codes)
-        return codes
+        return Handed(self._number(rows), weights, self._take_terms(rows), codes)
 
     def look_up(self, numbers: Whole, features: NDArray[np.int64]) -> tuple[Whole, NDArray[np.uint8]]:
         """The bin numbers of those examples that are here: where they are among the numbers, and their codes."""
         found = np.empty(len(numbers), dtype=np.int64)
         find_places(self.places, numbers, found)
         here = np.flatnonzero(found >= 0)
-        return here, self._take_codes(found[here].astype(np.uint32), features)
+        codes = np.empty((len(features), len(here)), dtype=np.uint8)
+        take_codes(self.columns.codes, features, found[here].astype(np.uint32), codes)
+        return here, codes
 
     def draw(self, rule: int) -> tuple[int, float]:
         """Draw a large sample: how many examples of it are here, and the size of the largest statistic so far."""
@@ -280,7 +327,7 @@ class Shard:
         if width < LANES:  # a pair
             terms = np.pad(terms, ((0, 0), (0, LANES - width)))
             sums = np.zeros(LANES, dtype=np.int64)
-        add_rows(terms, self.rows, self.weights, scales, make_zeros((1, LANES))[0], sums)
+        add_rows(terms, self.rows, self.weights, scales, sums)
         return sums[:width]
 
     def hand_over(self, features: NDArray[np.int64]) -> Handed:
@@ -289,8 +336,8 @@ class Shard:
 
     # --- All examples -------------------------------------------------------------------------------------------------
 
-    def finish(self, body: Array, scales: Scales, written_out: bool) -> tuple[NDArray[np.uint64], Whole, int]:
-        """Cover what a body covers: which patterns of conditions met there are, sums of statistics, the weight."""
+    def finish(self, body: Array, scales: Scales, written_out: bool) -> Found:
+        """Cover what a body covers, and add up its statistics."""
         patterns = self._cover(body)
         layout = Dense(self.layout.n_labels) if written_out else self.layout
         sums = np.zeros((len(self.covered), count_columns(layout)), dtype=np.int64)
@@ -300,38 +347,35 @@ class Shard:
             weight[part] = self._add(self.covered[part], scales, sums[part], written_out)
 
         self.threads.share(work, list(range(len(self.covered))))
-        return patterns, sums.sum(axis=0), sum(weight)
+        return Found(patterns, sums.sum(axis=0), sum(weight), self._find_handed())
+
+    def _find_handed(self) -> Rows:
+        """Where the examples covered are among those handed over ahead: there are none."""
+        return self.everyone[:0]
 
     def _cover(self, body: Array) -> NDArray[np.uint64]:
         self.body = body
         parts = divide(-(-self.n // CHUNK), self.threads.n_threads)
+        patterns = self._make_room("patterns", (self.n,), np.uint8 if len(body) <= 8 else np.uint64)
+        rows = self._make_room("covered", (self.n,), np.uint32)
         self.covered, seen = [self.everyone[:0]] * len(parts), [np.empty(0, dtype=np.uint64)] * len(parts)
 
         def work(part: int) -> None:
             begin, end = parts[part].start * CHUNK, min(parts[part].stop * CHUNK, self.n)
-            rows = np.empty(end - begin, dtype=np.uint32)
-            patterns = np.empty(end - begin, dtype=np.uint8 if len(body) <= 8 else np.uint64)
             found, marks = np.zeros(256, dtype=np.bool_), np.empty(CHUNK, dtype=np.uint8)
-            count = cover_rows(self.columns.codes, body, begin, marks, patterns, found, rows)
-            self.covered[part] = rows[:count]
-            seen[part] = np.flatnonzero(found).astype(np.uint64) if len(body) <= 8 else np.unique(patterns)
+            count = cover_rows(self.columns.codes, body, begin, marks, patterns[begin:end], found, rows[begin:end])
+            self.covered[part] = rows[begin : begin + count]
+            seen[part] = np.flatnonzero(found).astype(np.uint64) if len(body) <= 8 else np.unique(patterns[begin:end])
 
         self.threads.share(work, list(range(len(parts))))
         return np.unique(np.concatenate([np.empty(0, dtype=np.uint64), *seen]))
 
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
-        """Add scores to what is covered (Alg. 1, line 4), as soon as there is time, see `settle`."""
-        self.pending = labels, scores
-
-    def settle(self) -> None:
-        """Do what nobody had to wait for: change the scores of all that is covered, and of what is held out."""
-        if self.pending is not None:
-            labels, scores = self.pending
-            self.pending = None
-            self._change_scores(labels, scores)
-            if self.others is not None:
-                self.others._cover(self.body)
-                self.others._change_scores(labels, scores)
+        """Add scores to what is covered (Alg. 1, line 4), and to what is held out."""
+        self._change_scores(labels, scores)
+        if self.others is not None:
+            self.others._cover(self.body)
+            self.others._change_scores(labels, scores)
 
     def find_losses(self, held_out: bool) -> float:
         """Compute the losses of all examples, or of those held out; returns the largest."""
@@ -348,8 +392,6 @@ class Shard:
         """Do as told; returns the answer to the last order."""
         answer = None
         for name, arguments in orders:
-            if name != self.ahead:
-                self.settle()
             answer = getattr(self, name)(*arguments)
         return answer
 
@@ -359,20 +401,14 @@ class Shard:
 
 
 class OddsShard(Shard):
-    """A shard that keeps scores as odds, and no statistics.
-
-    Those of a sample are handed over as they will be when the scores of all examples have been changed, which is done
-    while the leader looks at the sample.
-    """
-
-    ahead = "sample"
+    """A shard that keeps scores as odds, and no statistics; samples are handed over ahead."""
 
     def _keep_scores(self, blocks: Sequence[Block]) -> None:
         k = blocks[0].Y.shape[1]
         self.layout = Diagonal(k)
         self.largest = 1.0
         self.odds = np.empty((self.n, pad(k)), dtype=np.float32)
-        for block, end in zip(blocks, self.places.ends, strict=True):
+        for block, (begin, end) in zip(blocks, pairwise(self.places.edges), strict=True):
             known = None if block.label_weight is None else block.label_weight > 0
             truth = Truth(LABEL_WISE, True, pad_signs(block.Y, known), np.empty((0, pad(k))))
             scores = np.zeros((len(block.Y), pad(k)))
@@ -380,7 +416,7 @@ class OddsShard(Shard):
                 scores[:, :k] = block.scores
             elif self.duty.head is not None:
                 scores[:, :k] = self.duty.head
-            self.odds[end - len(block.Y) : end] = find_odds(truth, scores)
+            self.odds[begin:end] = find_odds(truth, scores)
 
     def _list_losses(self) -> Array:
         losses = np.empty(self.n)
@@ -388,27 +424,22 @@ class OddsShard(Shard):
         return losses
 
     def _take_terms(self, rows: Rows) -> Array | Odds:
-        odds = self.odds[rows]
-        if self.pending is not None:
-            covered = np.arange(len(rows), dtype=np.uint32)
-            for feature, operator, value, _ in self.body:
-                codes = BinnedColumns(self._take_codes(rows, np.array([int(feature)])), self.duty.nominal)
-                covered = covered[: keep(codes, 0, int(operator), value, covered, np.empty_like(covered))]
-            multiply_odds(odds, covered, self._find_factors(*self.pending))
+        odds = self._make_room("odds", (len(rows), self.odds.shape[1]), np.float32)
+        take_odds(self.odds, rows, odds)
         return odds
 
+    def _find_handed(self) -> Rows:
+        """Where the examples covered are among those handed over ahead."""
+        found = np.empty_like(self.sampled)
+        return found[: find_covered(self.columns.codes, self.body, self.sampled, found)]
+
     def _add(self, rows: Rows, scales: Scales, sums: Whole, written_out: bool) -> int:  # noqa: ARG002
-        return int(add_odds(self.odds, rows, self.weight, scales, make_zeros((1, LANES))[0], sums))
+        return int(add_odds(self.odds, rows, self.weight, scales, sums))
 
     def _change_scores(self, labels: NDArray[np.int64], scores: Array) -> None:
-        factors = self._find_factors(labels, scores)
+        factors = find_factors(self.odds.shape[1], labels, scores)
 
         def work(rows: Rows) -> None:
             multiply_odds(self.odds, rows, factors)
 
         self.threads.share(work, self.covered)
-
-    def _find_factors(self, labels: NDArray[np.int64], scores: Array) -> Array:
-        factors = np.ones(self.odds.shape[1])
-        factors[labels] = np.exp(scores)
-        return factors

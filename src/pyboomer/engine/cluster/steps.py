@@ -3,22 +3,26 @@
 A sample that is small, or has become so, is handed over to the leader, who goes on as if it was all there is
 (`cpu.steps.SampleSteps`): that is how most rules are learned from beginning to end. Of a large one, the leader combines
 sums. Whether it is small depends on the number of examples alone, never on the number of shards.
+
+Where shards keep odds, the leader asks for a sample one rule ahead: bin numbers never change, and odds change by what
+the leader knows, who brings those of the sample up to date as the shards do theirs. So it need not wait for a sample,
+which comes while it finds the conditions of the rule before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Rows
+from pyboomer.arrays import Array
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.columns.needless import find_heirs
-from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cluster.fixed import Scales, choose_unit
-from pyboomer.engine.cluster.shard import Duty, Handed
-from pyboomer.engine.cpu.sampled import write_statistics
+from pyboomer.engine.cluster.shard import Duty, Found, Handed
+from pyboomer.engine.cpu.sampled import find_factors, multiply_odds, write_statistics
 from pyboomer.engine.cpu.steps import SampleSteps
 from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.heads import Penalty, solve_diagonal, solve_label, solve_system, unpack
@@ -39,8 +43,11 @@ Order = tuple[str, tuple[Any, ...]]
 class Team(Protocol):
     """All shards."""
 
-    def ask(self, orders: Sequence[Order]) -> list[Any]:
-        """Let every shard obey some orders, see `Shard.obey`; returns the answers, in whatever order."""
+    def ask(self, orders: Sequence[Order]) -> Callable[[], list[Any]]:
+        """Let every shard obey some orders, see `Shard.obey`; returns who waits for the answers.
+
+        Shards answer in an order of their own, which is always the same.
+        """
 
 
 class ClusterSteps(SampleSteps):
@@ -55,7 +62,13 @@ class ClusterSteps(SampleSteps):
         self.team, self.duty, self.largest_weight = team, duty, largest_weight
         self.all_labels = layout
         self.room = make_zeros((room, count_columns(layout)))  # for the statistics of a sample
+        self.odds = np.empty((room if duty.by_odds else 0, pad(layout.n_labels)), dtype=np.float32)
         self.numbers = np.empty(room, dtype=np.int64)
+        self.places = np.arange(room, dtype=np.uint32)
+        self.starts: list[int] = []  # of what each shard has handed over
+        self.sampled = -1  # the rule whose sample is here ...
+        self.take_next: Callable[[], None] | None = None  # ... and who waits for the next one
+        self.handed = self.places[:0]  # what a rule covers of the next one
         self.has = np.zeros(len(duty.nominal), dtype=bool)  # features whose codes have been handed over
         self.waiting: list[Order] = []
         self.largest = 1.0  # statistic there has been
@@ -63,10 +76,14 @@ class ClusterSteps(SampleSteps):
         self.labels: NDArray[np.int64] | None = None  # that sums and heads are about; None for all
         self.heirs = np.empty(0, dtype=np.int64)  # of the conditions of the rule
 
-    def ask(self, name: str, *arguments: Any) -> list[Any]:
-        """What all shards answer; orders that nobody had to wait for are sent along."""
+    def send(self, name: str, *arguments: Any) -> Callable[[], list[Any]]:
+        """Who waits for what all shards answer; orders that nobody had to wait for are sent along."""
         orders, self.waiting = [*self.waiting, (name, arguments)], []
         return self.team.ask(orders)
+
+    def ask(self, name: str, *arguments: Any) -> list[Any]:
+        """What all shards answer."""
+        return self.send(name, *arguments)()
 
     def _choose_units(self, often: int, count: int, factor: float = 1.0) -> tuple[float, float]:
         """The units of statistics and of weights, if an example counts `often` times at most, and all `count` times."""
@@ -81,9 +98,11 @@ class ClusterSteps(SampleSteps):
         self.rule, self.layout, self.label, self.labels = rule, self.all_labels, -1, None
         self.gathered = self.is_small
         if self.is_small:
-            answers = self.ask("sample", rule, self._list_features(0, AHEAD))
-            self.largest = max(largest for _, largest in answers)
-            self._gather([handed for handed, _ in answers], self._list_features(0, AHEAD))
+            if self.sampled != rule:
+                self._order_sample(rule)()
+            if duty.by_odds:
+                self.take_next = self._order_sample(rule + 1)
+                self._write_statistics()
             return
         answers = self.ask("draw", rule)
         self.n_covered, self.largest = sum(n for n, _ in answers), max(largest for _, largest in answers)
@@ -92,12 +111,33 @@ class ClusterSteps(SampleSteps):
         self.scales = Scales(*(1 / unit for unit in self.units))
         self._weigh()
 
-    def _list_features(self, size: int, count: int) -> NDArray[np.int64]:
-        """The features drawn for conditions `size` to `size + count` - 1."""
+    def _order_sample(self, rule: int) -> Callable[[], None]:
+        """Ask for the sample of a rule; returns who waits for it, and takes it over."""
+        features = self._list_features(rule, 0, AHEAD)
+        wait = self.send("sample", rule, features)
+
+        def take_over() -> None:
+            answers = wait()
+            self.largest = max(largest for _, largest in answers)
+            self._gather([handed for handed, _ in answers], features)
+            self.sampled = rule
+
+        return take_over
+
+    def _write_statistics(self) -> None:
+        """Compute the statistics of the sample from its odds."""
+
+        def work(part: slice) -> None:
+            write_statistics(self.odds, self.places[part], self.room[part])
+
+        self.threads.share(work, divide(self.n_covered, self.threads.n_threads))
+
+    def _list_features(self, rule: int, size: int, count: int) -> NDArray[np.int64]:
+        """The features drawn for conditions `size` to `size + count` - 1 of a rule."""
         search = self.plan.search
         drawn = np.zeros(len(self.has), dtype=bool)
         for step in range(size, min(size + count, self.plan.longest)):
-            fill_with_draw(search.seed, self.rule, step + 1, search.features)
+            fill_with_draw(search.seed, rule, step + 1, search.features)
             drawn[search.features.drawn] = True
         return np.flatnonzero(drawn)
 
@@ -105,30 +145,15 @@ class ClusterSteps(SampleSteps):
         self.weight = sum(self.ask("weigh", self.units[1])) * self.units[1]
 
     def _gather(self, handed: Sequence[Handed], features: NDArray[np.int64]) -> None:
-        """Take over what is covered, in the order of the examples."""
+        """Take over what is covered: it lies as it comes, and is listed in the order of the examples."""
         numbers = np.concatenate([part.numbers for part in handed])
-        order = np.argsort(numbers, kind="stable")
         n = len(numbers)
-        places = np.empty(n, dtype=np.uint32)
-        places[order] = np.arange(n, dtype=np.uint32)
-        self.numbers[:n] = numbers[order]
-        self.weights[:n] = np.concatenate([part.weights for part in handed])[order]
-        self.rows[:n] = np.arange(n)
-        terms = np.concatenate([part.terms for part in handed])
-        if self.duty.by_odds:
-            rows = order.astype(np.uint32)
-
-            def work(part: slice) -> None:
-                write_statistics(terms, rows[part], self.room[part])
-
-            self.threads.share(work, divide(n, self.threads.n_threads))
-        else:
-            self.room[:n] = terms[order]
-        begin = 0
-        for part in handed:
-            end = begin + len(part.numbers)
-            put_codes(part.codes, features, places[begin:end], self.columns.codes)
-            begin = end
+        self.numbers[:n], self.rows[:n] = numbers, np.argsort(numbers, kind="stable")
+        self.starts = [0, *np.cumsum([len(part.numbers) for part in handed])]
+        terms = self.odds if self.duty.by_odds else self.room
+        for part, (begin, end) in zip(handed, pairwise(self.starts), strict=True):
+            self.weights[begin:end], terms[begin:end] = part.weights, part.terms
+            self.columns.codes[features, begin:end] = part.codes
         self.has[:] = False
         self.has[features] = True
         self.n_covered, self.weight = n, sum_weights(self.rows[:n], self.weights)
@@ -137,7 +162,7 @@ class ClusterSteps(SampleSteps):
 
     def _gather_rest(self) -> None:
         """Take over a large sample that has become a small one; sums stay about what they have been about."""
-        features = self._list_features(0, self.plan.longest if self.plan.longest <= AHEAD else AHEAD)
+        features = self._list_features(self.rule, 0, self.plan.longest if self.plan.longest <= AHEAD else AHEAD)
         labels, label, self.layout, self.label = self.labels, self.label, self.all_labels, -1
         self._gather(self.ask("hand_over", features), features)
         if labels is not None:
@@ -211,7 +236,7 @@ class ClusterSteps(SampleSteps):
     def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
         """Refine a rule to the end, example by example."""
         longest = len(body) - size
-        everything = np.arange(len(self.has)) if longest > AHEAD else self._list_features(size, longest)
+        everything = np.arange(len(self.has)) if longest > AHEAD else self._list_features(self.rule, size, longest)
         self._look_up(everything)
         return super().refine(rating, rule, body, size, best)
 
@@ -225,10 +250,15 @@ class ClusterSteps(SampleSteps):
         """The patterns of conditions met, sums of all labels over what is covered, and its weight."""
         written_out = layout is not self.all_labels
         units = self._choose_units(1, self.duty.n, max(1.0, 2 * self.largest) if written_out else 1.0)  # of a - b^2
-        answers = self.ask("finish", self.body, Scales(*(1 / unit for unit in units)), written_out)
-        patterns = np.unique(np.concatenate([patterns for patterns, _, _ in answers]))
-        sums = np.sum([sums for _, sums, _ in answers], axis=0).astype(np.float64) * units[0]
-        return patterns, sums, float(sum(weight for _, _, weight in answers) * units[1])
+        wait = self.send("finish", self.body, Scales(*(1 / unit for unit in units)), written_out)
+        if self.take_next is not None:  # the sample of this rule is no longer needed
+            self.take_next()
+        answers: list[Found] = wait()
+        handed = [start + found.handed for start, found in zip(self.starts, answers, strict=False)]
+        self.handed = np.concatenate([self.places[:0], *handed])
+        patterns = np.unique(np.concatenate([found.patterns for found in answers]))
+        sums = np.sum([found.sums for found in answers], axis=0).astype(np.float64) * units[0]
+        return patterns, sums, float(sum(found.weight for found in answers) * units[1])
 
     def _pick(self, layout: Layout, sums: Array) -> Array:
         """Sums of the labels that a head is about."""
@@ -263,23 +293,16 @@ class ClusterSteps(SampleSteps):
         return head, solve_system(sums, penalty, A, L, head), coverage
 
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
-        """Add scores to what is covered; nobody has to wait for it."""
+        """Add scores to what is covered: of the next sample now; where all examples are, nobody has to wait for it."""
         self.waiting.append(("apply", (labels, scores)))
+        if self.duty.by_odds:
+            multiply_odds(self.odds, self.handed, find_factors(self.odds.shape[1], labels, scores))
 
     def sum_losses(self, held_out: bool, count: int) -> float:
         """The sum of the loss over all training examples, or over others, of which there are so many."""
         largest = max(self.ask("find_losses", held_out))
         unit = choose_unit(largest, count * largest)
         return float(sum(self.ask("sum_losses", unit)) * unit)
-
-
-@kernel
-def put_codes(codes: NDArray[np.uint8], features: NDArray[np.int64], places: Rows, columns: NDArray[np.uint8]) -> None:
-    """Put the bin numbers of some features and examples where they belong."""
-    for i in range(features.shape[0]):
-        source, target = codes[i], columns[features[i]]
-        for r in range(places.shape[0]):
-            target[places[r]] = source[r]
 
 
 def _find_heirs(patterns: NDArray[np.uint64], size: int) -> NDArray[np.int64]:

@@ -58,6 +58,13 @@ def find_odds(truth: Truth, scores: Array) -> Odds:
     return odds
 
 
+def find_factors(width: int, labels: NDArray[np.int64], scores: Array) -> Array:
+    """What odds are multiplied by where scores are added for some labels."""
+    factors = np.ones(width)
+    factors[labels] = np.exp(scores)
+    return factors
+
+
 @inner(error_model="numpy", forceinline=True)
 def derive(odds: Odds, position: int) -> tuple[Array, Array]:
     """Gradient and curvature of eight labels; where the odds are 0, both are."""
@@ -290,8 +297,7 @@ class SampledSteps(LocalSteps):
 
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
         """Add scores to what is covered."""
-        factors = np.ones(self.odds.shape[1])
-        factors[labels] = np.exp(scores)
+        factors = find_factors(self.odds.shape[1], labels, scores)
 
         def work(part: slice) -> None:
             multiply_chunks(self.odds, self.chunks, factors, part.start, part.stop)
