@@ -32,6 +32,7 @@ from pyboomer.data.tables import (
     read_training_table,
     refuse_lazy,
     refuse_new_categories,
+    warn_of_identifiers,
 )
 from pyboomer.data.targets import Targets
 from pyboomer.engine.promise import Settings, count_threads
@@ -161,6 +162,7 @@ class RuleEstimator(BaseEstimator, ABC):
         y = copy_to_host(y)
         if past is None:
             table = read_training_table(self, X, self.categorical_features, feature_names)
+            warn_of_identifiers(table.schema, table.matrix.shape[0])
         else:
             check_feature_names(feature_names, past.schema.names)
             table = Table(self._read_table(X), past.schema)

@@ -226,6 +226,36 @@ def test_labels_may_be_repeated_or_separated_by_commas(run: Run, frame: pd.DataF
         assert load_model("model.json").label_names_ == ("is_loud", "is_fast")
 
 
+def test_columns_can_be_ignored(run: Run, frame: pd.DataFrame) -> None:
+    songs = frame.assign(song=[f"S{n:02}" for n in range(60)], year=1990, is_good=1)
+    songs.to_csv("songs.csv", index=False)
+    frame.to_csv("plain.csv", index=False)
+    with pytest.warns(UserWarning, match="feature 'song' is nominal, and different in nearly .*: --ignore song"):
+        BoomerClassifier(n_rules=1).fit(songs[["tempo", "style", "song"]], songs[["is_fast", "is_loud"]])
+    chosen = ["--labels", "is_*", "--ignore", "song,ye*", "--ignore", "is_good"]
+    assert run("train", "songs.csv", *chosen, "-o", "model.json", *QUICK).err == ""
+    run("train", "plain.csv", "--labels", "is_*", "-o", "plain.json", *QUICK)
+    model, plain = load_model("model.json"), load_model("plain.json")
+    assert model.label_names_ == plain.label_names_
+    assert model.rules_ == plain.rules_
+    measured = [
+        run("evaluate", name, "--labels", "is_fast,is_loud", *options, "--json", *QUICK).out
+        for name, options in (("songs.csv", ["--ignore", "song,year,is_good"]), ("plain.csv", []))
+    ]
+    assert len({str(json.loads(text)["metrics"]) for text in measured}) == 1
+    # a model finds its features among other columns by itself
+    assert run("predict", "model.json", "songs.csv").out == run("predict", "plain.json", "plain.csv").out
+    assert run("evaluate", "songs.csv", "--model", "model.json").code == 0
+    assert run("distil", "model.json", "songs.csv", "-o", "small.json", "--n-rules", "3").code == 0
+    assert fails_in_one_line(outcome := run("train", "songs.csv", *chosen, "--ignore", "singer", "-o", "model.json"))
+    assert "songs.csv: --ignore: there is no column 'singer'" in outcome.err
+
+
+def test_features_of_a_data_set_can_be_ignored(run: Run) -> None:
+    run("train", "digits7", "--ignore", "pixel_0_*", "-o", "model.json", "--n-rules", "2")
+    assert load_model("model.json").rules_.feature_names[0] == "pixel_1_0"
+
+
 def test_numbers_can_be_declared_nominal(run: Run, frame: pd.DataFrame) -> None:
     frame.assign(style=frame["style"].map({"jazz": 3, "rock": 7})).to_csv("songs.csv", index=False)
     run("train", "songs.csv", "--labels", "is_*", "-o", "model.json", "--categorical-features", "style", *QUICK)

@@ -15,6 +15,7 @@ from pyboomer.cli.group import (
     boomer,
     connect,
     dask_option,
+    ignore_option,
     json_option,
     labels_option,
     plain,
@@ -117,6 +118,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
 @click.option("-o", "--output", required=True, metavar="FILE", help="The model file to write (JSON).")
 @xml_option
 @labels_option
+@ignore_option
 @sep_option
 @dask_option
 @json_option
@@ -126,6 +128,7 @@ def train(
     output: str,
     xml: str | None,
     labels: Sequence[str],
+    ignore: Sequence[str],
     sep: str | None,
     dask: str | None,
     as_json: bool,
@@ -142,7 +145,7 @@ def train(
     Examples:
       boomer train digits7 -o model.json --n-rules 500 --learning-rate 0.2
       boomer train emotions.arff --xml emotions.xml -o model.json
-      boomer train songs.csv --labels 'mood_*' -o model.json --random-state 1
+      boomer train songs.csv --labels 'mood_*' --ignore title -o model.json --random-state 1
       boomer train 'part-*.parquet' --labels 'mood_*' -o model.json --dask tcp://host:8786
     """
     check_output(output, list_files(data, xml))
@@ -150,10 +153,10 @@ def train(
         if xml:
             raise click.UsageError("--xml goes with an ARFF file, which --dask does not read")
         with connect(dask) as client:
-            examples = read_on_cluster(data, labels, sep, parameters["categorical_features"])
+            examples = read_on_cluster(data, labels, ignore, sep, parameters["categorical_features"])
             _train(data, examples, output, parameters, as_json, quiet, client)
         return
-    examples = read_input(data, xml, labels, sep=sep, nominal=parameters["categorical_features"])
+    examples = read_input(data, xml, labels, ignore=ignore, sep=sep, nominal=parameters["categorical_features"])
     _train(data, examples, output, parameters, as_json, quiet)
 
 

@@ -10,6 +10,7 @@ import click
 
 from pyboomer.cli.group import (
     boomer,
+    ignore_option,
     json_option,
     labels_option,
     plain,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @click.argument("data")
 @xml_option
 @labels_option
+@ignore_option
 @sep_option
 @click.option(
     "--folds", type=click.IntRange(min=2), metavar="K", help="Number of folds of a cross validation, shuffled."
@@ -81,6 +83,7 @@ def evaluate(
     data: str,
     xml: str | None,
     labels: Sequence[str],
+    ignore: Sequence[str],
     folds: int | None,
     test_size: float | None,
     seed: int,
@@ -117,11 +120,11 @@ def evaluate(
     if path:
         if folds or test_size or set(given) - set(PREDICTING):
             raise click.UsageError("--model evaluates a model as it is; leave out the options that train one")
-        examples, results = _evaluate_saved(path, data, xml, labels, sep, given, names, zero_division)
+        examples, results = _evaluate_saved(path, data, xml, labels, ignore, sep, given, names, zero_division)
         how, protocol = f"Evaluated {path}", dict[str, Any](model=path)
     else:
         parameters["random_state"] = given.get("random_state", seed)
-        examples = read_input(data, xml, labels, sep=sep, nominal=parameters["categorical_features"])
+        examples = read_input(data, xml, labels, ignore=ignore, sep=sep, nominal=parameters["categorical_features"])
         splits = _split(len(examples.Y), folds, test_size or 1 / 3, seed)
         results = list(_evaluate_splits(examples, splits, parameters, shows_progress(quiet), names, zero_division))
         train_size, held_out = (len(rows) for rows in splits[0])
@@ -182,6 +185,7 @@ def _evaluate_saved(
     data: str,
     xml: str | None,
     labels: Sequence[str],
+    ignore: Sequence[str],
     sep: str | None,
     parameters: Mapping[str, Any],
     names: Sequence[str],
@@ -197,7 +201,7 @@ def _evaluate_saved(
     if model._form.classes is not None:
         raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
     named = labels or (model.label_names_ if is_table_file(data) else ())
-    examples = read_input(data, xml, named, sep=sep, model=model)
+    examples = read_input(data, xml, named, ignore=ignore, sep=sep, model=model)
     Y, X = pick_labels(model, examples), pick_features(model, examples)
     return examples, [_measure(model, X, Y, names, zero_division)]
 

@@ -68,6 +68,12 @@ labels_option = click.option(
     metavar="NAMES",
     help="Label columns of a CSV or Parquet file, comma separated or repeated; patterns such as 'label_*' are allowed.",
 )
+ignore_option = click.option(
+    "--ignore",
+    multiple=True,
+    metavar="NAMES",
+    help="Columns that are no features, such as numbers of patients, comma separated or repeated; patterns allowed.",
+)
 sep_option = click.option(
     "--sep",
     metavar="CHARACTER",

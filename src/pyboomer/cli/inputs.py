@@ -51,14 +51,15 @@ def read_input(
     xml: str | None,
     labels: Sequence[str],
     *,
+    ignore: Sequence[str] = (),
     sep: str | None = None,
     nominal: Sequence[str] | None = None,
     model: BoomerClassifier | None = None,
 ) -> Input:
     """Read features and labels: a data set by name, an ARFF file, or a table file.
 
-    `nominal` names features that are nominal although they hold numbers. If the examples are for a model, they are read
-    as it needs them. Empty cells of labels are unknown labels.
+    `ignore` names columns that are neither; `nominal` names features that are nominal although they hold numbers. If
+    the examples are for a model, they are read as it needs them. Empty cells of labels are unknown labels.
     """
     from pyboomer.datasets.tables import is_table_file, load_table
 
@@ -67,13 +68,14 @@ def read_input(
             raise click.UsageError(
                 f"{data}: {'--labels' if labels else '--sep'} goes with a CSV or Parquet file; an ARFF file takes --xml"
             )
-        return _declare_nominal(_wrap_dataset(read_dataset(data, xml), _list_text(model)), nominal)
+        examples = _wrap_dataset(read_dataset(data, xml), _list_text(model))
+        return _declare_nominal(_drop_features(examples, ignore), nominal)
     if xml:
         raise click.UsageError("--xml goes with an ARFF file; name the columns of labels by --labels")
     from pyboomer.data.tables import list_nominal
 
     frame = load_table(data, sep=sep, text=_list_text(model))
-    columns = [str(name) for name in frame.columns]
+    columns = _list_columns(data, frame, ignore)
     if not labels:
         from pyboomer.cli.reports import format_names
 
@@ -95,10 +97,12 @@ def read_parts(data: str, sep: str | None) -> Any:
     return read_files(data, sep or SEPARATORS.get(find_kind(data)))
 
 
-def read_on_cluster(data: str, labels: Sequence[str], sep: str | None, nominal: Sequence[str] | None) -> Input:
+def read_on_cluster(
+    data: str, labels: Sequence[str], ignore: Sequence[str], sep: str | None, nominal: Sequence[str] | None
+) -> Input:
     """`read_input` for files in parts."""
     table = read_parts(data, sep)
-    columns = [str(name) for name in table.columns]
+    columns = _list_columns(data, table, ignore)
     if not labels:
         raise click.UsageError(f"{data}: which columns are labels? Give --labels")
     label_names = match_names(labels, columns, f"{data}: --labels", "column")
@@ -106,6 +110,25 @@ def read_on_cluster(data: str, labels: Sequence[str], sep: str | None, nominal: 
     chosen = match_names(nominal or (), features, "--categorical-features", "feature")
     X = table[features].astype(dict.fromkeys(chosen, "category"))
     return Input(data, X, table[label_names], tuple(features), tuple(label_names))
+
+
+def _list_columns(data: str, table: Any, ignore: Sequence[str]) -> list[str]:
+    """The columns of a table, less those to ignore."""
+    columns = [str(name) for name in table.columns]
+    ignored = match_names(ignore, columns, f"{data}: --ignore", "column")
+    return [name for name in columns if name not in ignored]
+
+
+def _drop_features(examples: Input, ignore: Sequence[str]) -> Input:
+    """The same examples without some features."""
+    names = examples.feature_names
+    ignored = match_names(ignore, names, f"{examples.name}: --ignore", "feature")
+    if not ignored:
+        return examples
+    kept = [j for j, name in enumerate(names) if name not in ignored]
+    X = examples.X.iloc[:, kept] if hasattr(examples.X, "iloc") else examples.X[:, kept]
+    nominal = tuple(kept.index(j) for j in examples.nominal if j in kept)
+    return replace(examples, X=X, feature_names=tuple(names[j] for j in kept), nominal=nominal)
 
 
 def _list_text(model: BoomerClassifier | None) -> list[str]:

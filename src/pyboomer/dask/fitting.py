@@ -34,7 +34,7 @@ from pyboomer.dask.parts import Part, compute, divide_parts, share
 from pyboomer.dask.team import TeamEngine
 from pyboomer.data.examples import Examples, warn_of_unknown
 from pyboomer.data.labels import read_labels
-from pyboomer.data.tables import check_feature_names, find_features
+from pyboomer.data.tables import check_feature_names, find_features, warn_of_identifiers
 from pyboomer.engine.cluster.learner import Course, Summary, assign, check_settings, learn_default_head
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.learning.interrupt import DeferredInterrupt
@@ -253,6 +253,8 @@ def read_features(
     futures = client.compute(sketches)
     described = compute(client, [take(future, slice(0, 2)) for future in futures])
     schema = merge_schemas([some for some, _ in described])
+    if past is None:
+        warn_of_identifiers(schema, n)
     count = LARGEST if max_bins == "auto" else int(max_bins)
     n_features = len(schema.names)
     size = max(1, MOST_VALUES // min(n, 2 * SAMPLE))

@@ -17,6 +17,8 @@ Nominal features become category codes. Those of a dense table do so here, at on
 the zeros it does not store must keep meaning zero, and is encoded where it is sorted or made dense.
 """
 
+import shlex
+import warnings
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -38,6 +40,8 @@ from pyboomer.rules.schema import Schema
 
 # kinds of dtypes in a DataFrame
 NUMBERS, CATEGORIES, LEVELS, OBJECTS, OTHERS = "numbers", "categories", "levels", "objects", "others"
+# a nominal feature with so many categories per example names the examples; of few examples, nobody can tell
+NAMING, ENOUGH = 0.9, 20
 SKLEARN_READS_POLARS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 
 
@@ -146,6 +150,19 @@ def refuse_lazy(name: str, data: Any) -> None:
     """Refuse a LazyFrame at once, since it even warns when asked for its columns."""
     if type(data).__name__ == "LazyFrame":
         raise TypeError(f"{name} is a LazyFrame, which has no values yet; call {name}.collect() and pass the DataFrame")
+
+
+def warn_of_identifiers(schema: Schema, n_examples: int) -> None:
+    """Warn of nominal features that are different in nearly every example, such as the number of a patient."""
+    for f in schema.nominal:
+        if n_examples >= ENOUGH and len(schema.categories[f]) >= NAMING * n_examples:
+            name = schema.names[f]
+            warnings.warn(
+                f"feature {name!r} is nominal, and different in nearly every example: rules cannot generalise from "
+                f"it. Drop the column (on the command line: --ignore {shlex.quote(name)})",
+                UserWarning,
+                stacklevel=5,
+            )
 
 
 def refuse_new_categories(table: Table) -> None:
