@@ -28,6 +28,7 @@ from pyboomer.cli import boomer
 from pyboomer.dask import DaskBoomerClassifier, DaskBoomerRegressor
 from pyboomer.dask import fitting as fitting_module
 from pyboomer.dask.team import TeamEngine
+from pyboomer.learning import sizing
 
 N = 1200
 RNG = np.random.default_rng(0)
@@ -68,6 +69,13 @@ def assert_same(model: Any, local: Any, data: Any) -> None:
     predict = "decision_function" if hasattr(local, "decision_function") else "predict"
     np.testing.assert_allclose(getattr(model, predict)(data), getattr(local, predict)(data), rtol=1e-9, atol=1e-11)
     assert model.training_facts_["loss"] == pytest.approx(local.training_facts_["loss"], rel=1e-9)
+
+
+def test_a_sample_that_is_sent_is_not_larger_than_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "ENOUGH", 100)
+    monkeypatch.setattr(sizing, "SHARE", 8)  # on one machine, 150 examples
+    model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*divide(600, 600))
+    assert_same(model, BoomerClassifier(**OPTIONS, max_samples=100).fit(X, Y), X)
 
 
 def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client: Client, teams: list[int]) -> None:

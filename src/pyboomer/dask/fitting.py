@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import dask
@@ -37,6 +38,7 @@ from pyboomer.data.labels import read_labels
 from pyboomer.data.tables import check_feature_names, find_features, warn_of_identifiers
 from pyboomer.engine.cluster.learner import Course, Summary, assign, check_settings, learn_default_head
 from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.learning import sizing
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
 from pyboomer.learning.training import Lesson, Watch, collect_rules, join_heirs, run
@@ -106,6 +108,8 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
     model._learn_form(form, examples, past is not None)
     reader._form = form
     settings = model._make_settings(model._draw_seed(past), examples)
+    if model.max_samples == "auto" and settings.max_samples is not None:
+        settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
     check_settings(settings, len(form.names))
     if counted.kinds is None and settings.loss not in QUADRATIC:
         raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
