@@ -251,6 +251,24 @@ def test_columns_can_be_ignored(run: Run, frame: pd.DataFrame) -> None:
     assert "songs.csv: --ignore: there is no column 'singer'" in outcome.err
 
 
+def test_columns_of_text_can_be_ordinal(run: Run, frame: pd.DataFrame) -> None:
+    frame.assign(style=frame["style"].where(frame["tempo"] < 1)).to_csv("songs.csv", index=False)
+    chosen = ["songs.csv", "--labels", "is_*", "-o", "model.json", *QUICK]
+    assert run("train", *chosen, "--ordinal", "style=rock,pop,jazz").code == 0
+    schema = load_model("model.json").rules_.schema
+    assert (schema.ordinal, schema.categories) == ((1,), {1: ("rock", "pop", "jazz")})
+    assert "style <= " in (text := run("rules", "model.json").out) or "style > " in text
+    assert run("evaluate", "songs.csv", "--model", "model.json").code == 0
+    for ordinal, message in (
+        ("style=rock,pop", "songs.csv: --ordinal: 'jazz' is no level of 'style'"),
+        ("mode=a,b", "songs.csv: --ordinal: there is no column 'mode'"),
+        ("style", "--ordinal must be as in size=small,medium,large, got 'style'"),
+        ("style=a,a", "--ordinal must be as in"),
+    ):
+        assert fails_in_one_line(outcome := run("train", *chosen, "--ordinal", ordinal))
+        assert message in outcome.err
+
+
 def test_features_of_a_data_set_can_be_ignored(run: Run) -> None:
     run("train", "digits7", "--ignore", "pixel_0_*", "-o", "model.json", "--n-rules", "2")
     assert load_model("model.json").rules_.feature_names[0] == "pixel_1_0"

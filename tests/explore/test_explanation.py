@@ -273,14 +273,36 @@ def test_the_frame_adds_up_to_the_scores() -> None:
 
 
 def test_the_text_shows_what_matters_and_sums_up_the_rest() -> None:
-    explanation = fit().explain(SONGS[:1])[0]
+    clf, song = fit(), SONGS.dropna()[:1]
+    (explanation,) = clf.explain(song)
     lines = explanation.to_text(max_rules=2).splitlines()
-    assert lines[0].startswith("Example 0: ")
-    assert lines[1].startswith("scores: calm ")
+    assert lines[0].startswith(f"Example {song.index[0]}: ")
+    (p,) = clf.predict_proba(song)[:, 0]
+    assert lines[1].startswith(f"scores and probabilities: calm {explanation.scores[0]:+.3g} ({p:.0%}), party ")
     assert lines[2] == f"It is covered by {len(explanation.rules)} of 40 rules; those that add most:"
     assert lines[5].startswith(f"... and {len(explanation.rules) - 2} more rules: calm ")
     assert lines[6].startswith("Runner-up: ")
-    assert repr(explanation).startswith("<Explanation of example 0: ")
+    assert repr(explanation).startswith(f"<Explanation of example {song.index[0]}: ")
+
+
+def test_the_text_begins_with_the_rules_that_add_most() -> None:
+    (explanation,) = fit().explain(SONGS.dropna()[:1], change=False)
+    listed = [int(line.split()[0]) for line in explanation.to_text(max_rules=6).splitlines()[3:9]]
+    places = [explanation.rules.order.tolist().index(number) for number in listed]
+    sizes = np.abs(explanation.contributions).sum(axis=1)
+    assert sizes[places].tolist() == sorted(sizes, reverse=True)[:6]
+
+
+def test_features_that_are_not_known_are_told_with_the_rules_that_do_not_apply() -> None:
+    clf = fit()
+    song = SONGS.dropna()[:1]
+    known, unknown = clf.explain(pd.concat([song, song.assign(tempo=np.nan)]), change=False)
+    about = sum(any(c.name == "tempo" for c in rule.body) for rule in clf.rules_)
+    assert known.unknown == {}
+    assert unknown.unknown["tempo"] == about
+    assert "Not known" not in str(known)
+    for text in (str(unknown), unknown._repr_html_()):
+        assert f"Not known, so that rules about it do not apply: tempo ({about} rules)" in text
 
 
 def test_of_many_labels_those_that_matter_are_shown() -> None:

@@ -77,7 +77,7 @@ def load(model: Any) -> dict[str, Any]:
 
 
 def check(model: Any, table: Any, examples: Any = None) -> None:
-    """Scores are exactly those of the model, and so are predictions."""
+    """Scores are exactly those of the model, and so are predictions; probabilities are, up to rounding."""
     scorer = load(model)
     examples = np.asarray(table).tolist() if examples is None else examples
     scores = np.array([list(scorer["scores"](example).values()) for example in examples])
@@ -93,6 +93,9 @@ def check(model: Any, table: Any, examples: Any = None) -> None:
     else:
         assert [tuple(prediction) for prediction in predicted] == [model.label_names_] * len(examples)
         np.testing.assert_array_equal([list(prediction.values()) for prediction in predicted], labels)
+    named = [scorer["probabilities"](example) for example in examples]
+    assert list(named[0]) == list(model.label_names_ if labels.ndim > 1 else model.classes_)
+    np.testing.assert_allclose([list(p.values()) for p in named], model.predict_proba(table), rtol=0, atol=1e-12)
 
 
 def with_rules(rules: RuleEnsemble, **options: Any) -> BoomerClassifier:
@@ -304,6 +307,7 @@ def test_a_regressor_predicts_numbers() -> None:
             np.testing.assert_array_equal(predicted, model.predict(X_NEW))
         else:
             np.testing.assert_array_equal([list(p.values()) for p in predicted], model.predict(X_NEW))
+        assert "probabilities" not in scorer
 
 
 def test_there_is_no_prediction_that_would_take_a_loss_of_the_users_own() -> None:
@@ -335,6 +339,7 @@ def nasty_model(features: list[str], labels: list[str], categories: list[str]) -
 
 DEFINED = {"FEATURES", "CATEGORIES", "LABELS", "VECTORS", "BIAS", "E", "CERTAIN", "__builtins__", "__doc__"}
 DEFINED |= {"scores", "read", "read_category", "differs", "add", "score_vectors", "predict", "add_rules"}
+DEFINED |= {"weigh_vectors", "log", "log_odds", "probabilities"}
 
 
 def check_nasty(features: list[str], labels: list[str], categories: list[str]) -> None:

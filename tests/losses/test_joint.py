@@ -436,8 +436,8 @@ def test_an_explanation_tells_what_separates_the_two_most_probable_vectors(model
         np.testing.assert_array_equal(runner_up.vector, model.label_vectors_[second])
         assert runner_up.margin == pytest.approx(np.log(joint[n, first] / joint[n, second]))
         assert runner_up.margin == pytest.approx(explanation.pushes.sum() + runner_up.head_start)
-        assert ("how often the two occur" in explanation.to_text()) == (runner_up.head_start != 0)
-        assert ("how often the two occur" in explanation._repr_html_()) == (runner_up.head_start != 0)
+        assert ("in the training data" in explanation.to_text()) == (runner_up.head_start != 0)
+        assert ("in the training data" in explanation._repr_html_()) == (runner_up.head_start != 0)
 
 
 def test_many_label_vectors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,10 @@ def test_a_parabola_with_the_curvature_of_a_robust_loss_is_nowhere_below_it(
     assert (loss.value(Y, F + step) <= above + 1e-9).all()
 
 
+def test_a_loss_is_printed_by_its_name() -> None:
+    assert [repr(loss) for loss in FOR_LABELS.values()] == [f"Loss({loss.name!r})" for loss in FOR_LABELS.values()]
+
+
 def test_hubers_loss_is_a_parabola_and_then_a_line() -> None:
     Y, F = np.zeros((1, 1)), np.array([[3.0]])
     assert make_huber(5.0).value(Y, F) == 4.5

@@ -103,11 +103,15 @@ def test_the_runner_up_is_not_the_winner(model: BoomerClassifier) -> None:
 def test_a_python_file_predicts_as_the_model_does_or_tells_that_it_does_not(model: BoomerClassifier) -> None:
     for varied in vary(model):
         scorer: dict[str, Any] = {}
-        exec(export(varied, write_scorer, {"labels"}, "the Python file has no function predict"), scorer)
+        exec(export(varied, write_scorer, set(OUTPUTS), "the Python file has no function"), scorer)
         assert ("predict" in scorer) == ("labels" not in find_lacking(varied))
+        assert ("probabilities" in scorer) == ("probabilities" not in find_lacking(varied))
         if "predict" in scorer:
             predicted = [list(scorer["predict"](x).values()) for x in X.tolist()]
             np.testing.assert_array_equal(predicted, varied.predict(X))
+        if "probabilities" in scorer:
+            found = [list(scorer["probabilities"](x).values()) for x in X[:10].tolist()]
+            np.testing.assert_allclose(found, varied.predict_proba(X[:10]), rtol=0, atol=1e-12)
 
 
 def find_lacking(model: BoomerClassifier) -> set[str]:

@@ -18,6 +18,7 @@ from pyboomer.cli.group import (
     ignore_option,
     json_option,
     labels_option,
+    ordinal_option,
     plain,
     print_json,
     quiet_option,
@@ -119,6 +120,7 @@ def datasets(name: str | None, xml: str | None, as_json: bool) -> None:
 @xml_option
 @labels_option
 @ignore_option
+@ordinal_option
 @sep_option
 @dask_option
 @json_option
@@ -129,6 +131,7 @@ def train(
     xml: str | None,
     labels: Sequence[str],
     ignore: Sequence[str],
+    ordinal: Sequence[str],
     sep: str | None,
     dask: str | None,
     as_json: bool,
@@ -152,11 +155,15 @@ def train(
     if dask is not None:
         if xml:
             raise click.UsageError("--xml goes with an ARFF file, which --dask does not read")
+        if ordinal:
+            raise click.UsageError("--ordinal does not go with --dask; ordered categories of Parquet files are ordinal")
         with connect(dask) as client:
             examples = read_on_cluster(data, labels, ignore, sep, parameters["categorical_features"])
             _train(data, examples, output, parameters, as_json, quiet, client)
         return
-    examples = read_input(data, xml, labels, ignore=ignore, sep=sep, nominal=parameters["categorical_features"])
+    examples = read_input(
+        data, xml, labels, ignore=ignore, ordinal=ordinal, sep=sep, nominal=parameters["categorical_features"]
+    )
     _train(data, examples, output, parameters, as_json, quiet)
 
 

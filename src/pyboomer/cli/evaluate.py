@@ -13,6 +13,7 @@ from pyboomer.cli.group import (
     ignore_option,
     json_option,
     labels_option,
+    ordinal_option,
     plain,
     print_json,
     quiet_option,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @xml_option
 @labels_option
 @ignore_option
+@ordinal_option
 @sep_option
 @click.option(
     "--folds", type=click.IntRange(min=2), metavar="K", help="Number of folds of a cross validation, shuffled."
@@ -84,6 +86,7 @@ def evaluate(
     xml: str | None,
     labels: Sequence[str],
     ignore: Sequence[str],
+    ordinal: Sequence[str],
     folds: int | None,
     test_size: float | None,
     seed: int,
@@ -118,13 +121,15 @@ def evaluate(
     start = time.perf_counter()
     given = list_given(ctx, parameters)
     if path:
-        if folds or test_size or set(given) - set(PREDICTING):
+        if folds or test_size or ordinal or set(given) - set(PREDICTING):
             raise click.UsageError("--model evaluates a model as it is; leave out the options that train one")
         examples, results = _evaluate_saved(path, data, xml, labels, ignore, sep, given, names, zero_division)
         how, protocol = f"Evaluated {path}", dict[str, Any](model=path)
     else:
         parameters["random_state"] = given.get("random_state", seed)
-        examples = read_input(data, xml, labels, ignore=ignore, sep=sep, nominal=parameters["categorical_features"])
+        examples = read_input(
+            data, xml, labels, ignore=ignore, ordinal=ordinal, sep=sep, nominal=parameters["categorical_features"]
+        )
         splits = _split(len(examples.Y), folds, test_size or 1 / 3, seed)
         results = list(_evaluate_splits(examples, splits, parameters, shows_progress(quiet), names, zero_division))
         train_size, held_out = (len(rows) for rows in splits[0])

@@ -74,6 +74,13 @@ ignore_option = click.option(
     metavar="NAMES",
     help="Columns that are no features, such as numbers of patients, comma separated or repeated; patterns allowed.",
 )
+ordinal_option = click.option(
+    "--ordinal",
+    multiple=True,
+    metavar="NAME=LEVELS",
+    help="A column of a CSV or Parquet file whose values have an order, and these values: size=small,medium,large. May "
+    "be repeated.",
+)
 sep_option = click.option(
     "--sep",
     metavar="CHARACTER",

@@ -52,30 +52,33 @@ def read_input(
     labels: Sequence[str],
     *,
     ignore: Sequence[str] = (),
+    ordinal: Sequence[str] = (),
     sep: str | None = None,
     nominal: Sequence[str] | None = None,
     model: BoomerClassifier | None = None,
 ) -> Input:
     """Read features and labels: a data set by name, an ARFF file, or a table file.
 
-    `ignore` names columns that are neither; `nominal` names features that are nominal although they hold numbers. If
-    the examples are for a model, they are read as it needs them. Empty cells of labels are unknown labels.
+    `ignore` names columns that are neither; `ordinal` names features with their levels, `nominal` those that are
+    nominal although they hold numbers. If the examples are for a model, they are read as it needs them. Empty cells of
+    labels are unknown labels.
     """
     from pyboomer.datasets.tables import is_table_file, load_table
 
     if not is_table_file(data):
-        if labels or sep:
-            raise click.UsageError(
-                f"{data}: {'--labels' if labels else '--sep'} goes with a CSV or Parquet file; an ARFF file takes --xml"
-            )
+        if labels or sep or ordinal:
+            option = "--labels" if labels else "--sep" if sep else "--ordinal"
+            raise click.UsageError(f"{data}: {option} goes with a CSV or Parquet file; an ARFF file takes --xml")
         examples = _wrap_dataset(read_dataset(data, xml), _list_text(model))
         return _declare_nominal(_drop_features(examples, ignore), nominal)
     if xml:
         raise click.UsageError("--xml goes with an ARFF file; name the columns of labels by --labels")
     from pyboomer.data.tables import list_nominal
 
-    frame = load_table(data, sep=sep, text=_list_text(model))
+    levels = dict(map(_read_levels, ordinal))
+    frame = load_table(data, sep=sep, text=[*_list_text(model), *levels])
     columns = _list_columns(data, frame, ignore)
+    frame = _order_levels(data, frame, levels)
     if not labels:
         from pyboomer.cli.reports import format_names
 
@@ -110,6 +113,31 @@ def read_on_cluster(
     chosen = match_names(nominal or (), features, "--categorical-features", "feature")
     X = table[features].astype(dict.fromkeys(chosen, "category"))
     return Input(data, X, table[label_names], tuple(features), tuple(label_names))
+
+
+def _read_levels(text: str) -> tuple[str, list[str]]:
+    """The name of an ordinal feature, and its levels in order."""
+    name, _, listed = text.rpartition("=")
+    levels = [level.strip() for level in listed.split(",")]
+    if not name or len(levels) < 2 or len(set(levels)) < len(levels) or not all(levels):
+        raise click.UsageError(f"--ordinal must be as in size=small,medium,large, got {text!r}")
+    return name, levels
+
+
+def _order_levels(data: str, frame: Any, levels: Mapping[str, Sequence[str]]) -> Any:
+    """Let columns of a table be ordinal."""
+    from pyboomer.rules.frames import import_pandas
+
+    for name, own in levels.items():
+        if name not in frame:
+            raise click.UsageError(f"{data}: --ordinal: there is no column {name!r}")
+        values = frame[name].astype(str).where(frame[name].notna())
+        others = values[values.notna() & ~values.isin(list(own))]
+        if len(others):
+            raise click.UsageError(f"{data}: --ordinal: {others.iloc[0]!r} is no level of {name!r}")
+        kind = import_pandas("--ordinal").CategoricalDtype(list(own), ordered=True)
+        frame = frame.assign(**{name: values.astype(kind)})
+    return frame
 
 
 def _list_columns(data: str, table: Any, ignore: Sequence[str]) -> list[str]:

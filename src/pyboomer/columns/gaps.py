@@ -16,7 +16,7 @@ from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.rules.digits import count_all_digits
+from pyboomer.rules.digits import count_all_digits, join_digits
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE
 from pyboomer.rules.text import NO_DIGITS
@@ -67,7 +67,7 @@ def round_by_bins(rules: RuleEnsemble, ends: Ends) -> RuleEnsemble:
 def _set_digits(rules: RuleEnsemble, numeric: NDArray[np.int64], enough: NDArray[Any]) -> RuleEnsemble:
     digits = rules.condition_digits.copy()
     unknown = digits[numeric] == 0
-    digits[numeric] = np.where(unknown, enough, np.maximum(digits[numeric], enough))
+    digits[numeric] = np.where(unknown, enough, join_digits(digits[numeric], enough))
     return rules.with_digits(digits)
 
 

@@ -155,6 +155,8 @@ class TunedResult:
     >>> result = bbc_cv(BoomerClassifier(random_state=1), grid, digits.X[:300], digits.Y[:300], cv=3)
     >>> result.best_params_
     {'n_rules': 30}
+    >>> result  # doctest: +ELLIPSIS
+    <TunedResult: n_rules=30, ... (95% interval ... to ...)>
     >>> low, high = result.interval()
     >>> low < result.estimate < high
     True
@@ -165,6 +167,12 @@ class TunedResult:
     means: np.ndarray
     best_params_: dict[str, Any]
     best_estimator_: Any = None
+
+    def __repr__(self) -> str:
+        best = [f"{name}={value!r}" for name, value in self.best_params_.items()]
+        low, high = self.interval()
+        estimate = f"estimate {self.estimate:.3g} (95% interval {low:.3g} to {high:.3g})"
+        return f"<TunedResult: {', '.join([*best, estimate])}>"
 
     @property
     def estimate(self) -> float:

@@ -18,6 +18,7 @@ from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.categories import encode, find_fill
 from pyboomer.explore.outcome import Decide
 from pyboomer.predicting.scores import add_scores
+from pyboomer.rules.digits import MOST_DIGITS, add_digits
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import ABOVE, EQUAL
 from pyboomer.rules.schema import Category
@@ -232,9 +233,9 @@ def _widen(chosen: Candidates, j: int, x: float, outcome: Vector, decide: Decide
 def _describe_interval(demand: Demand, low: float, high: float, x: float) -> tuple[str, str]:
     """The interval, and x, in as many digits as it takes to see that it is outside."""
     digits = {value: int(demand.digits[demand.values == value].max()) for value in (low, high) if np.isfinite(value)}
-    for extra in range(18):
-        texts = {value: format_threshold(value, min(n + extra, 17) if n else 0) for value, n in digits.items()}
-        current = "missing" if np.isnan(x) else format_threshold(x, min(SHOWN_DIGITS + extra, 17))
+    for extra in range(MOST_DIGITS + 1):
+        texts = {value: format_threshold(value, add_digits(n, extra)) for value, n in digits.items()}
+        current = "missing" if np.isnan(x) else format_threshold(x, add_digits(SHOWN_DIGITS, extra))
         if np.isnan(x) or all((float(current) <= float(text)) == (x <= value) for value, text in texts.items()):
             break
     parts = [f"{sign} {texts[value]}" for sign, value in ((">", low), ("<=", high)) if value in texts]

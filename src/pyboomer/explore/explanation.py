@@ -5,8 +5,8 @@ their contributions add up to `decision_function`. Besides, an explanation has t
 the rules that separate the two, and the smallest change of one feature that would change the prediction.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ Vector = NDArray[np.uint8]
 
 SHOWN = 5  # rules in a text
 SHOWN_IN_HTML = 10
+SHOWN_UNKNOWN = 5  # features
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +69,10 @@ class Explanation:
         How many rules the model has.
     classes : tuple of str, or None
         Names of the two outcomes, if one score stands for two classes.
+    probabilities : array of shape (K,), or None
+        The probabilities of the labels, or classes; None for a regressor.
+    unknown : mapping of str to int
+        The features that the example has no value of, and how many rules are about each; these do not apply.
 
     Examples
     --------
@@ -95,6 +100,8 @@ class Explanation:
     searched: bool
     n_rules: int
     classes: tuple[str, ...] | None = None
+    probabilities: Array | None = None
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -151,7 +158,8 @@ class Explanation:
         shown, hidden = _split(np.abs(self.contributions[:, adds]).sum(axis=1), max_rules)
         lines = [
             f"Example {self.name}: {self._outcome()}",
-            f"scores: {self._describe_scores(self.scores, adds)}",
+            f"{self._score_title()}: {self._describe_result(adds)}",
+            *([self._list_unknown()] if self.unknown else []),
             f"It is covered by {self._count()}; those that add most:",
             *self._list(
                 shown,
@@ -170,7 +178,7 @@ class Explanation:
             lines += [f"Runner-up: {self._margin()}", "Rules that separate the two, + for the winner:"]
             lines += self._list(most, [f"{_describe_body(self.rules[i])}: {format_score(pushes[i])}" for i in most])
             if self.runner_up.head_start:
-                lines.append(f"{'':>6}  (how often the two occur): {format_score(self.runner_up.head_start)}")
+                lines.append(f"{'':>6}  ({self._head_start()}): {format_score(self.runner_up.head_start)}")
         return "\n".join(map(show_line, [*lines, *([self._change()] if self.searched else [])]))
 
     def _select_labels(self, max_labels: int | None) -> NDArray[np.int64]:
@@ -189,6 +197,30 @@ class Explanation:
         hidden = np.count_nonzero(np.delete(scores, labels))
         return describe_head(names, scores[labels].tolist(), None) + (f" (+{hidden} more)" if hidden else "")
 
+    def _score_title(self) -> str:
+        return "scores" if self.probabilities is None else "scores and probabilities"
+
+    def _describe_result(self, labels: NDArray[np.int64]) -> str:
+        """The scores of the example and, where there are any, its probabilities."""
+        if self.probabilities is None:
+            return self._describe_scores(self.scores, labels)
+        parts = [
+            f"{self.label_names[k]} {format_score(self.scores[k])} ({_format_share(self.probabilities[k])})"
+            for k in labels
+        ]
+        hidden = len(self.scores) - len(labels)
+        return ", ".join(parts) + (f" (+{hidden} more)" if hidden else "")
+
+    def _list_unknown(self) -> str:
+        shown = [f"{name} ({format_count(n, 'rule')})" for name, n in list(self.unknown.items())[:SHOWN_UNKNOWN]]
+        hidden = len(self.unknown) - len(shown)
+        more = f" and {format_count(hidden, 'more feature')}" if hidden else ""
+        return f"Not known, so that rules about it do not apply: {', '.join(shown)}{more}"
+
+    def _head_start(self) -> str:
+        assert self.runner_up is not None
+        return f"the winner is {'more frequent' if self.runner_up.head_start > 0 else 'rarer'} in the training data"
+
     def _count(self) -> str:
         return f"{len(self.rules)} of {format_count(self.n_rules, 'rule')}"
 
@@ -198,8 +230,11 @@ class Explanation:
     def _margin(self) -> str:
         assert self.runner_up is not None
         measure, margin = self.runner_up.measure, self.runner_up.margin
-        worse = f"larger by {margin:.3g}" if measure == "loss" else f"{margin:.3g} behind"
-        return f"{self.describe(self.runner_up.vector)} ({measure} {worse})"
+        if measure == "log-probability":
+            text = f"{_format_share(np.exp(-margin))} as probable"
+        else:
+            text = f"{measure} larger by {margin:.3g}" if measure == "loss" else f"{measure} {margin:.3g} behind"
+        return f"{self.describe(self.runner_up.vector)} ({text})"
 
     def _change(self) -> str:
         if self.change is None:
@@ -222,7 +257,8 @@ class Explanation:
             rows.append(("", f"<em>{format_count(len(hidden), 'more rule')}</em>", rest))
         parts = [
             f"<p><strong>Example {escape(self.name)}: {escape(self._outcome())}</strong></p>",
-            f"<p>Scores: {self._render_scores(self.scores, adds)}</p>",
+            f"<p>{self._score_title().capitalize()}: {self._render_result(adds)}</p>",
+            *([f"<p>{escape(self._list_unknown())}</p>"] if self.unknown else []),
             f"<p>It is covered by {self._count()}; those that add most:</p>",
             render_table(("rule", "if", "it adds"), rows, n_numbers=1),
         ]
@@ -231,10 +267,17 @@ class Explanation:
             most, _ = _split(np.abs(pushes), SHOWN)
             rows = [(str(self.rules.order[i]), render_score(pushes[i]), render_body(self.rules[i])) for i in most]
             if self.runner_up.head_start:
-                rows.append(("", render_score(self.runner_up.head_start), "<em>how often the two occur</em>"))
+                rows.append(("", render_score(self.runner_up.head_start), f"<em>{self._head_start()}</em>"))
             parts.append(f"<p>Runner-up: {escape(self._margin())}. Rules that separate the two, + for the winner:</p>")
             parts.append(render_table(("rule", "push", "if"), rows, n_numbers=2))
         return "".join([*parts, *([f"<p>{escape(self._change())}</p>"] if self.searched else [])])
+
+    def _render_result(self, labels: NDArray[np.int64]) -> str:
+        if self.probabilities is None:
+            return self._render_scores(self.scores, labels)
+        shares = (escape(_format_share(self.probabilities[k])) for k in labels)
+        scored = (f"{escape(self.label_names[k])}&nbsp;{render_score(self.scores[k])}" for k in labels)
+        return ", ".join(f"{text}&nbsp;({share})" for text, share in zip(scored, shares, strict=True))
 
     def _render_scores(self, scores: Array, labels: NDArray[np.int64]) -> str:
         return render_scores([self.label_names[k] for k in labels], scores[labels].tolist(), None)
@@ -244,10 +287,15 @@ def _describe_body(rule: Rule, max_conditions: int | None = FEW) -> str:
     return rule.body_text(max_conditions) or "(always)"
 
 
+def _format_share(share: float) -> str:
+    """A probability in percent; what is not certain is not printed as if it were."""
+    return "<1%" if 0 < share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+
+
 def _split(weight: Array, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rules of largest weight and the others, both in their order."""
+    """The rules of largest weight, the largest first, and the others."""
     order = np.argsort(-weight, kind="stable")
-    return np.sort(order[:most]), np.sort(order[most:])
+    return order[:most], order[most:]
 
 
 def explain_examples(
@@ -259,18 +307,19 @@ def explain_examples(
     covering = [rules[own] for own in _list_covering(rules, matrix)]
     names = map(str, X.index if hasattr(X, "columns") and hasattr(X, "index") else range(len(scores)))
     scores.flags.writeable = False
+    rows, tested = read_rows(matrix, rules), _count_tests(rules)
     decision = model._find_decision(decode)
     if decision.rule == "numbers":
-        nothing = None, None, None, False, len(rules)
-        own = zip(names, covering, strict=True)
-        return tuple(Explanation(n, name, rules, scores[n], *nothing) for n, (name, rules) in enumerate(own))
+        return tuple(
+            Explanation(
+                n, name, own, scores[n], None, None, None, False, len(rules), unknown=_find_unknown(row, tested)
+            )
+            for n, (name, own, row) in enumerate(zip(names, covering, rows, strict=True))
+        )
     winners, classes = decision.decide(scores), name_classes(decision)
-    winners.flags.writeable = False
-    changes: list[Change | None] = [None] * len(scores)
-    if change:
-        demands, heads = list_demands(rules), rules.head_matrix()
-        rows = zip(read_rows(matrix, rules), scores, winners, strict=True)
-        changes = [find_change(rules, demands, heads, *row, decision.decide) for row in rows]
+    probabilities = decision.probabilities(scores)[:, -scores.shape[1] :]  # of two classes, the score is the second's
+    winners.flags.writeable = probabilities.flags.writeable = False
+    demands, heads = list_demands(rules), rules.head_matrix()
     return tuple(
         Explanation(
             n,
@@ -279,13 +328,29 @@ def explain_examples(
             scores[n],
             winners[n],
             find_runner_up(decision, scores[n], winners[n]),
-            changes[n],
+            find_change(rules, demands, heads, row, scores[n], winners[n], decision.decide) if change else None,
             change,
             len(rules),
             classes,
+            probabilities[n],
+            _find_unknown(row, tested),
         )
-        for n, (name, own) in enumerate(zip(names, covering, strict=True))
+        for n, (name, own, row) in enumerate(zip(names, covering, rows, strict=True))
     )
+
+
+def _count_tests(rules: RuleEnsemble) -> dict[int, tuple[str, int]]:
+    """The features that rules test, those of most rules first: their names, and the numbers of these rules."""
+    rule = np.repeat(np.arange(len(rules)), np.diff(rules.condition_offsets))
+    n_features = len(rules.feature_names)
+    once = np.unique(rule * n_features + rules.condition_features) % n_features
+    counts = np.bincount(once, minlength=n_features)
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    return {f: (rules.feature_names[f], int(counts[f])) for f in order.tolist()}
+
+
+def _find_unknown(row: Array, tested: Mapping[int, tuple[str, int]]) -> dict[str, int]:
+    return dict(tested[f] for f in tested if np.isnan(row[f]))
 
 
 def _list_covering(rules: RuleEnsemble, matrix: Any) -> Iterator[NDArray[np.int64]]:

@@ -5,6 +5,7 @@ model, since it adds the same numbers in the same order. Names and categories ma
 only as `repr` writes them, which leaves no way out of a string or a comment.
 """
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from math import e
@@ -30,29 +31,33 @@ if TYPE_CHECKING:
 def write_scorer(model: "RuleEstimator") -> str:
     """Write a fitted model as the text of a Python file.
 
-    The file has the functions `scores` and `predict`, which take one example. There is no `predict`, and a warning
-    says so, if it needed a loss that is the user's own code.
+    The file has the functions `scores`, `predict` and, unless it predicts numbers, `probabilities`, which take one
+    example. One of these is not there, and a warning says so, if it needed a loss that is the user's own code.
     """
     rules, decision = model.rules_, model._find_decision()
-    able = "labels" not in decision.out_of_reach
-    if not able:
+    if decision.out_of_reach:
+        lacking = ["function predict" if what == "labels" else f"function {what}" for what in decision.out_of_reach]
         warnings.warn(
-            f"the Python file has no function predict: labels depend on functions of the loss {decision.loss.name!r}, "
-            "which are your own code",
+            f"the Python file has no {' and no '.join(lacking)}: {' and '.join(decision.out_of_reach)} depend on "
+            f"functions of the loss {decision.loss.name!r}, which are your own code",
             UserWarning,
             stacklevel=3,
         )
+    predict = () if "labels" in decision.out_of_reach else _list_predict(model, decision)
+    probabilities = () if "probabilities" in decision.out_of_reach else _list_probabilities(decision)
+    parts = tuple(dict.fromkeys((*predict, *probabilities)))  # what both need stands there once
     for what, names in ("features", rules.feature_names), ("labels", rules.label_names):
         if len(set(names)) < len(names):
             raise ValueError(f"{what} must have distinct names, got {max(names, key=names.count)!r} twice")
     categories = [f"    {rules.feature_names[f]!r}: {values!r}," for f, values in rules.categories.items()]
     return _join(
-        _write_header(rules, decision.rule if able else "unknown"),
+        _write_header(rules, decision, bool(predict), bool(probabilities)),
         _write_tuple("FEATURES", map(repr, rules.feature_names)),
         "\n".join(["CATEGORIES = {", *categories, "}"]),
         _write_tuple("LABELS", map(repr, rules.label_names)),
         SCORES,
-        _write_predict(model, decision) if able else "",
+        _write_constants(parts),
+        *parts,
         _write_rules(rules),
     )
 
@@ -60,20 +65,23 @@ def write_scorer(model: "RuleEstimator") -> str:
 # --- What differs from model to model ---------------------------------------------------------------------------------
 
 
-def _write_header(rules: RuleEnsemble, rule: str) -> str:
-    noun = "target" if rule == "numbers" else "label"
+def _write_header(rules: RuleEnsemble, decision: Decision, predicts: bool, has_probabilities: bool) -> str:
+    noun = "target" if decision.rule == "numbers" else "label"
     sizes = {"rule": len(rules), "feature": len(rules.feature_names), noun: len(rules.label_names)}
     counts = ", ".join(f"{size} {what}" if size == 1 else f"{size} {what}s" for what, size in sizes.items())
     result = {
         "numbers": "a number, or a dict from targets to numbers",
         "class": "a class",
-        "unknown": "not in this file: how scores become labels takes more than can be written here",
     }
+    unknown = "not in this file: how scores become labels takes more than can be written here"
+    nouns = "labels" if decision.classes is None else "classes"
+    line = f"\n    model.probabilities(example)  # a dict from {nouns} to their probabilities"
     return HEADER.format(
         version=pyboomer.__version__,
         counts=counts,
         noun=noun,
-        result=result.get(rule, "a dict from labels to 0 and 1"),
+        result=result.get(decision.rule, "a dict from labels to 0 and 1") if predicts else unknown,
+        probabilities=line if has_probabilities else "",
     )
 
 
@@ -118,30 +126,32 @@ def _write_condition(condition: Condition) -> str:
     return f"x[{condition.name!r}] {condition.operator} {condition.value!r}"
 
 
-def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
+def _write_constants(parts: Iterable[str]) -> str:
+    """The numbers that functions use by name."""
+    functions = "".join(part for part in parts if part.startswith("\ndef "))
+    numbers = {"E": e, "CERTAIN": CERTAIN, "TIE": TIE}
+    return "\n".join(f"{name} = {value!r}" for name, value in numbers.items() if re.search(rf"\b{name}\b", functions))
+
+
+def _list_predict(model: "RuleEstimator", decision: Decision) -> tuple[str, ...]:
+    """The function `predict`, behind all that it needs."""
     if decision.rule == "numbers":
-        return PREDICT_NUMBER if model._form.flat else PREDICT_NUMBERS
+        return (PREDICT_NUMBER if model._form.flat else PREDICT_NUMBERS,)
     if decision.classes is not None:
-        classes = _write_tuple("CLASSES", map(repr, decision.classes.tolist()))
-        return _join(classes, PREDICT_CLASS if len(decision.classes) > 2 else PREDICT_TWO_CLASSES)
+        return _write_classes(decision), PREDICT_CLASS if len(decision.classes) > 2 else PREDICT_TWO_CLASSES
     if decision.rule == "sign" or (decision.rule == "odds" and decision.have_sign_of_scores):
-        return PREDICT_SIGN
+        return (PREDICT_SIGN,)
     n_labels = len(model.rules_.label_names)
     if decision.rule == "loss":
-        return _join(_write_vectors(decision), *_write_least_loss(decision))
-    constants, odds = f"E = {e!r}\nCERTAIN = {CERTAIN!r}", _write_log_odds(decision)
-    known, sums = decision.loss.known, (_write_vectors(decision), constants, *odds, SUM_LOG_ODDS)
-    if known is not None:
-        bias = _write_tuple("BIAS", map(repr, known.bias.tolist()))
-        sums = (_write_vectors(decision), bias, constants, SUM_SCORES)
-        odds = (*sums, *odds)
+        return _write_vectors(decision), _write_least_loss(decision)
+    odds = _list_log_odds(decision)
     if decision.rule in ("odds", "thresholds"):
         cuts = np.broadcast_to(0.0 if decision.thresholds is None else find_cuts(decision.thresholds), n_labels)
-        return _join(*odds, _write_tuple("CUTS", map(_write_float, cuts.tolist())), PREDICT_CUTS)
+        return *odds, _write_tuple("CUTS", map(_write_float, cuts.tolist())), PREDICT_CUTS
     if decision.rule == "rank":
-        return _join(*odds, f"COUNT = {decision.count}", PREDICT_RANK)
+        return *odds, f"COUNT = {decision.count}", PREDICT_RANK
     if len(decision.vectors) == 0:
-        return _join(constants, *odds, COUNT_INDEPENDENT, PREDICT_F1)
+        return *odds, COUNT_INDEPENDENT, PREDICT_F1
     curve = None if decision.calibration is None else decision.calibration.joint
     joint: tuple[str, ...] = (WEIGH_VECTORS, JOINT)
     if curve is not None:
@@ -152,31 +162,60 @@ def _write_predict(model: "RuleEstimator", decision: Decision) -> str:
         "hamming": (WEIGH_VECTORS, JOINT, PREDICT_HAMMING),
         "f1": (*joint, COUNT_KNOWN, PREDICT_F1),
     }
-    if known is not None and curve is not None:
-        sums = odds  # there it is said how a curve is followed
-    return _join(*dict.fromkeys((*sums, *functions[decision.rule])))  # what both need stands there once
+    if decision.loss.known is None:
+        return _write_vectors(decision), *odds, SUM_LOG_ODDS, *functions[decision.rule]
+    # there it is said how a curve is followed
+    return *(_list_vector_scores(decision) if curve is None else odds), *functions[decision.rule]
+
+
+def _list_probabilities(decision: Decision) -> tuple[str, ...]:
+    """The function `probabilities`, behind all that it needs; nothing, if numbers are predicted."""
+    if decision.rule == "numbers":
+        return ()
+    if decision.classes is None:
+        return *_list_log_odds(decision), PROBABILITIES
+    if decision.is_settled:
+        return _write_classes(decision), PROBABILITY_OF_ONE_CLASS
+    of_scores = decision.loss.known is not None and decision.calibration is None
+    odds = (LOG_ODDS,) if of_scores else _list_log_odds(decision)
+    first = "0.0, " if len(decision.classes) == 2 else ""
+    return _write_classes(decision), *odds, PROBABILITIES_OF_CLASSES.replace("FIRST, ", first)
+
+
+def _write_classes(decision: Decision) -> str:
+    assert decision.classes is not None
+    return _write_tuple("CLASSES", map(repr, decision.classes.tolist()))
 
 
 def _write_vectors(decision: Decision) -> str:
-    vectors = _write_tuple("VECTORS", (repr("".join(map(str, v))) for v in decision.vectors.tolist()))
+    known = decision.vectors if decision.loss.known is None else decision.loss.known.vectors
+    vectors = _write_tuple("VECTORS", (repr("".join(map(str, v))) for v in known.tolist()))
     return f"# the known label vectors, the most frequent first\n{vectors}"
 
 
-def _write_least_loss(decision: Decision) -> tuple[str, ...]:
+def _write_least_loss(decision: Decision) -> str:
     if decision.loss == example_wise_logistic:
-        return f"E = {e!r}\nTIE = {TIE!r}", PREDICT_LOSS
+        return PREDICT_LOSS
     hinge = decision.loss == example_wise_squared_hinge
-    return f"TIE = {TIE!r}", PREDICT_SQUARES.replace("RESIDUAL", "max(0.0, 1 - y * f)" if hinge else "1 - y * f")
+    return PREDICT_SQUARES.replace("RESIDUAL", "max(0.0, 1 - y * f)" if hinge else "1 - y * f")
 
 
-def _write_log_odds(decision: Decision) -> tuple[str, ...]:
+def _list_vector_scores(decision: Decision) -> tuple[str, ...]:
+    """How known label vectors are scored by a loss about them."""
+    assert decision.loss.known is not None
+    return _write_vectors(decision), _write_tuple("BIAS", map(repr, decision.loss.known.bias.tolist())), SUM_SCORES
+
+
+def _list_log_odds(decision: Decision) -> tuple[str, ...]:
     """How scores become log-odds."""
     plain = {
         "scores": LOG_ODDS,
         "means": LOG_ODDS_OF_MEANS.replace("CLOSEST", repr(CLOSEST)),
         "vectors": LOG_ODDS_OF_VECTORS.replace("LEAST", repr(LEAST)),
     }[decision.odds]
-    needed = {"scores": (), "means": (LOG,), "vectors": (WEIGH_VECTORS, LOG)}[decision.odds]
+    needed: tuple[str, ...] = () if decision.odds == "scores" else (LOG,)
+    if decision.odds == "vectors":
+        needed = (*_list_vector_scores(decision), WEIGH_VECTORS, LOG)
     if decision.calibration is None:
         return (*needed, plain)
     curves = _write_tuple("CURVES", map(_write_curve, decision.calibration.labels))
@@ -201,8 +240,8 @@ Written by pyboomer {version}. Nothing is imported. Save this file as model.py, 
 
     import model
 
-    model.scores(example)   # a dict from {noun}s to their scores
-    model.predict(example)  # {result}
+    model.scores(example)         # a dict from {noun}s to their scores
+    model.predict(example)        # {result}{probabilities}
 
 An example is a dict from the names of features to their values, or a sequence of the values of all FEATURES in their
 order. A value that is None or NaN, or that the dict does not have, is missing: it meets no condition. (Zeros must be
@@ -363,6 +402,27 @@ def follow(curve, value):
         return y[0] if after == 0 else y[-1]
     slope = (y[after] - y[after - 1]) / (x[after] - x[after - 1])
     return slope * (value - x[after - 1]) + y[after - 1]
+'''
+
+PROBABILITIES = '''
+def probabilities(example):
+    """The probability of each label."""
+    odds = zip(LABELS, log_odds(example))
+    return {label: 1 / (1 + E ** -max(-700, min(700, value))) for label, value in odds}
+'''
+
+PROBABILITY_OF_ONE_CLASS = '''
+def probabilities(example):
+    """The probability of the only class."""
+    return {CLASSES[0]: 1.0}
+'''
+
+PROBABILITIES_OF_CLASSES = '''
+def probabilities(example):
+    """The probability of each class, one of which is right."""
+    values = [FIRST, *(max(-CERTAIN, min(CERTAIN, value)) for value in log_odds(example))]
+    weights = [E ** (value - max(values)) for value in values]
+    return {name: weight / sum(weights) for name, weight in zip(CLASSES, weights)}
 '''
 
 PREDICT_CUTS = '''

@@ -98,6 +98,9 @@ class Loss:
             if not callable(getattr(self, field)):
                 raise TypeError(f"{field} of loss {self.name!r} must be callable, got {getattr(self, field)!r}")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"  # functions and arrays say nothing to people
+
     @property
     def decomposable(self) -> bool:
         """Whether the loss is a sum over the labels, so that each can be decided on its own."""

@@ -62,7 +62,8 @@ class RuleEnsemble:
     label_names : tuple of str
         Names of all labels of the data.
     condition_digits : int8 array, optional
-        How many significant digits of a threshold to print; 0 for all of them, -1 for "zero or not".
+        How many significant digits of a threshold to print; 0 for all of them, -1 for "zero or not"; 32 more
+        where it is rounded down.
     condition_shares : float64 array, optional
         The part of the gain of its rule that each condition brought; by default they are equal.
 

@@ -19,9 +19,9 @@ class Condition:
     """A test of one feature, such as `at1 <= 0.3` or `weather == sunny`.
 
     `value` is a threshold for `<=` and `>`, a category for `==` and `!=`. `name` is the name of the feature. A
-    threshold is printed with `digits` significant digits; 0 means all, and -1 means that it only divides zero from
-    larger values. An ordinal feature has `levels`, the names of its values in order; its threshold is a position among
-    them. `share` is the condition's part of the gain of its rule.
+    threshold is printed with `digits` significant digits; 0 means all, -1 means that it only divides zero from larger
+    values, and 32 more mean that it is rounded down. An ordinal feature has `levels`, the names of its values in order;
+    its threshold is a position among them. `share` is the condition's part of the gain of its rule.
 
     Examples
     --------

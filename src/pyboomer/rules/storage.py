@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyboomer.rules.digits import MOST_DIGITS
 from pyboomer.rules.operators import EQUAL, OPERATORS
-from pyboomer.rules.text import NO_DIGITS
+from pyboomer.rules.text import NO_DIGITS, ROUNDED_DOWN
 
 if TYPE_CHECKING:
     from pyboomer.rules.ensemble import RuleEnsemble
@@ -105,8 +105,11 @@ def check_arrays(e: "RuleEnsemble") -> None:
             raise ValueError(
                 f"{name} must be below {len(named)} and not negative, got {indices.min()} to {indices.max()}"
             )
-    if ((e.condition_digits < NO_DIGITS) | (e.condition_digits > MOST_DIGITS)).any():
-        raise ValueError(f"condition_digits must be from {NO_DIGITS} to {MOST_DIGITS}")
+    digits = np.where(e.condition_digits > ROUNDED_DOWN, e.condition_digits - ROUNDED_DOWN, e.condition_digits)
+    if ((digits < NO_DIGITS) | (digits > MOST_DIGITS)).any():
+        raise ValueError(
+            f"condition_digits must be from {NO_DIGITS} to {MOST_DIGITS}, and {ROUNDED_DOWN} more where rounded down"
+        )
     if (e.condition_shares < 0).any():
         raise ValueError("condition_shares must not be negative")
     if (e.coverage < 0).any():

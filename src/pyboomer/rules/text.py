@@ -9,6 +9,7 @@ terminal.
 
 import re
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_FLOOR, Context
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ SHOWN_RULES = 20
 WHOLE = 0.99995  # what is not printed as 100.00%
 FEW, SHOWN = 8, 5  # conditions, words or labels: of more than so many, those that matter most are named
 NO_DIGITS = -1  # of a threshold that parts zero, the least value, from all others: something is there or not
+ROUNDED_DOWN = 32  # is added to the digits of a threshold that, if rounded up, would be the next value or beyond
 ABSENT = "none of:"
 LONGEST = 1200  # characters of a message
 # control characters, ends of lines, marks that turn the direction of text, and halves of characters
@@ -52,6 +54,9 @@ def format_threshold(value: float, digits: int = 0) -> str:
     """Write a threshold with so many significant digits, and never fewer than its whole part has; 0 means in full.
 
     Without any, it is 0: any number from there up to the next value does.
+
+    >>> format_threshold(20.299999999999997, 4), format_threshold(20.299999999999997, 4 + ROUNDED_DOWN)
+    ('20.3', '20.29')
     """
     value += 0.0  # turns -0 into 0
     if digits == NO_DIGITS:
@@ -59,7 +64,12 @@ def format_threshold(value: float, digits: int = 0) -> str:
     if digits == 0:
         return repr(value).removesuffix(".0")
     whole = len(str(int(abs(value)))) if abs(value) < 1e15 else 0
-    return f"{value:.{max(digits, whole)}g}"
+    if digits > ROUNDED_DOWN:
+        n = max(digits - ROUNDED_DOWN, whole)
+        value = float(Context(n, ROUND_FLOOR).create_decimal_from_float(value))
+    else:
+        n = max(digits, whole)
+    return f"{value:.{n}g}"
 
 
 def format_score(score: float) -> str:

@@ -68,13 +68,22 @@ const formatShare = (share) => (share >= 0.9995 ? "100 %" : `${Number((100 * sha
 const formatNumber = (number) => (Number.isNaN(number) ? "missing" : minus(String(Number(number.toPrecision(6)))));
 
 const NO_DIGITS = -1; // of a threshold that parts zero, the least value, from all others
+const ROUNDED_DOWN = 32; // is added to the digits of a threshold that is rounded down
 
 // With as many digits as it takes to divide the training examples as the threshold does; 0 means all.
 function formatThreshold(value, digits) {
   if (digits === NO_DIGITS) return "0";
   if (!digits) return minus(String(value));
   const whole = Math.abs(value) < 1e15 ? String(Math.trunc(Math.abs(value))).length : 0;
+  if (digits > ROUNDED_DOWN) return minus(String(roundDown(value, Math.max(digits - ROUNDED_DOWN, whole))));
   return minus(String(roundToEven(value, Math.max(digits, whole))));
+}
+
+function roundDown(value, digits) {
+  const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+  const rounded = Number(`${mantissa}e${exponent}`);
+  if (rounded <= value) return rounded;
+  return Number(`${BigInt(mantissa.replace(".", "")) - 1n}e${exponent - digits + 1}`);
 }
 
 // Rounded as Python does: of two numbers equally near, the one that ends in an even digit. `toPrecision` takes the larger.
