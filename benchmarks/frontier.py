@@ -328,8 +328,8 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
         f"- **Ours.** All small models are made of the {BoomerClassifier().n_rules} rules of the default. One model is "
         "decoded for each measure. The distilled ones of a data set come from one selection, as in `size_curve`.",
         "- **Peers.** mlrl-boomer learns a model for each measure: with logistic-decomposable for the Hamming loss, "
-        "with logistic-non-decomposable for the subset 0/1 loss. EBM gets the features of the largest F statistic, three "
-        "steps each.",
+        "with logistic-non-decomposable for the subset 0/1 loss. EBM gets the features of the largest F statistic, "
+        "three steps each.",
         f"- **Time.** A model may take {LIMIT} s of the processor. If it takes longer, it has no figure, and larger "
         "ones are not tried. A dash: not measured.",
         "",
