@@ -1,10 +1,5 @@
 """How good can a model of 50, 100, 200 or 500 conditions be: cut, refitted, distilled, and by the peers?
 
-2/3 of the examples for training. A condition is a test that somebody has to read. Of a tree that is an inner node,
-which counts once, however many paths lead through it: that is the kinder way to count. Of an EBM it is a step of a
-shape function. Peers for one label at a time share the budget equally; what is left over goes to the most frequent
-labels. Heads of rules and values of leaves are free for all.
-
 Results are kept, one line each; a later run computes what is missing. A peer that is not installed is skipped.
 
     python benchmarks/frontier.py --results frontier.jsonl --write docs/results/frontier.md \\
@@ -25,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from common import Split, describe_machine, fit_official, format_table, load_split, publish
+from common import REPEAT, Split, describe_machine, fit_official, format_table, load_split, publish
 from sklearn.tree import DecisionTreeClassifier
 
 from pyboomer import BoomerClassifier
@@ -323,15 +318,20 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
     lines = [
         "# Small models",
         "",
-        "Made by `python benchmarks/frontier.py`. " + " ".join((__doc__ or "").split("\n\n")[1].split()),
+        f"{REPEAT}`python benchmarks/frontier.py --results FILE`. Two thirds of the examples train.",
         "",
-        f"A model may take {LIMIT} s of the processor; one that takes longer has no figure, nor have larger ones."
-        " A dash: not measured. "
-        f"Our models are made of the {BoomerClassifier().n_rules} rules of the default; one model is decoded for each "
-        "measure. The distilled ones of a data set come from one selection, as those of `size_curve` do. "
-        "mlrl-boomer learns by the loss that is meant for each: logistic-decomposable for the Hamming loss, "
-        "logistic-non-decomposable for the subset 0/1 loss. EBM has the features of the largest F statistic, "
+        "- **Counting.** A condition is a test that somebody has to read. An inner node of a tree counts once, however "
+        "many paths lead through it; that is kind to trees. Each step of a shape function of an EBM counts. Heads of "
+        "rules and values of leaves are free.",
+        "- **One label at a time.** Such peers share the budget equally; what is left over goes to the most frequent "
+        "labels.",
+        f"- **Ours.** All small models are made of the {BoomerClassifier().n_rules} rules of the default. One model is "
+        "decoded for each measure. The distilled ones of a data set come from one selection, as in `size_curve`.",
+        "- **Peers.** mlrl-boomer learns a model for each measure: with logistic-decomposable for the Hamming loss, "
+        "with logistic-non-decomposable for the subset 0/1 loss. EBM gets the features of the largest F statistic, "
         "three steps each.",
+        f"- **Time.** A model may take {LIMIT} s of the processor. If it takes longer, it has no figure, and larger "
+        "ones are not tried. A dash: not measured.",
         "",
         "; ".join(
             f"{key} {value}" for key, value in describe_machine(("interpret-core", "imodels", "mlrl-boomer")).items()
@@ -344,8 +344,8 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
     lines += [
         "## How often the distilled model is better",
         "",
-        f"Data sets on which *{winner}* has a lower loss than the other, of those where both have a figure: Hamming "
-        "loss, subset 0/1 loss. Means are over the seeds that both have.",
+        f"On so many data sets, the *{winner}* model has the lower loss: by Hamming loss, then by subset 0/1 loss. "
+        "Data sets count if both have a figure; means are over the seeds that both have.",
         "",
     ]
     rows = []
@@ -363,7 +363,8 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
         rows.append([method, *cells])
     lines += [format_table(["than", *(f"{budget} conditions" for budget in BUDGETS)], rows), ""]
     for budget in BUDGETS:
-        lines += [f"## {budget} conditions", "", "Hamming loss / subset 0/1 loss in percent, means over the seeds.", ""]
+        lines += [f"## {budget} conditions", ""]
+        lines += ["A cell shows Hamming loss / subset 0/1 loss in percent, as means over the seeds.", ""]
         rows = []
         for method in methods:
             cells = [[average(kept, method, data, budget, name) for name in MEASURES] for data in DATA]
@@ -373,10 +374,8 @@ def describe_results(kept: dict[Key, dict[str, Any]], figure: Path | None) -> li
     lines += ["Seeds: " + "; ".join(f"{method} {', '.join(map(str, s))}" for method, s in seeds.items()) + "."]
     faults = sorted({(m, d, b, row["fault"]) for (m, d, _, b), row in kept.items() if "fault" in row})
     if faults:
-        lines += [
-            "",
-            "Without a figure: " + "; ".join(f"{m}, {d}, {b} conditions: {fault}" for m, d, b, fault in faults) + ".",
-        ]
+        missing = "; ".join(f"{m}, {d}, {b} conditions: {fault}" for m, d, b, fault in faults)
+        lines += ["", f"These have no figure: {missing}."]
     return lines
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Split, describe_machine, format_table, load_split, make_network, publish
+from common import REPEAT, Split, describe_machine, format_table, load_split, make_network, publish
 
 N_TEST = 50_000
 TOLERANCE = 1.02
@@ -302,16 +302,24 @@ def main() -> None:
         with args.results.open("a") as file:
             file.write(json.dumps(rows[-1]) + "\n")
         print(task["data"], task["system"], task["rate"], rows[-1].get("error") or rows[-1]["curve"][-1], flush=True)
-    lines = ["# Time to accuracy", "", "; ".join(f"{k} {v}" for k, v in describe_machine(PACKAGES).items()), ""]
     what = "seconds on the wall" if args.unit == "wall" else "seconds of all processors"
-    lines += [
-        f"Fit, {what}, until {TOLERANCE} times the best loss anyone reaches; in brackets, the best loss of those",
-        "that never get there.",
+    lines = [
+        "# Time to accuracy",
+        "",
+        f"{REPEAT}`python benchmarks/time_to_accuracy.py --results FILE --unit {args.unit}`.",
+        "",
+        f"- A cell shows the {what} that learning takes until the test loss is {TOLERANCE} times the best one.",
+        "- Brackets show the best loss of a system that never gets there.",
+        "- A number as a name is a size: a random network makes the labels of so many examples.",
+        "",
+        "; ".join(f"{k} {v}" for k, v in describe_machine(PACKAGES).items()),
+        "",
+        "## To the best loss of any system",
         "",
     ]
     for loss in ("hamming", "subset"):
         lines += report(rows, loss, args.unit)
-    lines += [f"The same until {TOLERANCE} times the best loss of XGBoost with a model per label:", ""]
+    lines += ["## To the best loss of XGBoost with a model per label", ""]
     lines += report(rows, "hamming", args.unit, "XGBoost, a model per label")
     if args.pictures:
         for data in dict.fromkeys(row["data"] for row in rows):

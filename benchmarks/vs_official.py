@@ -119,7 +119,7 @@ def _divide(theirs: Seconds, their_rules: int, ours: Seconds, our_rules: int) ->
 def report_fits(splits: dict[str, Split], args: Any, store: Any) -> None:
     summary = []
     for variant in args.variants or VARIANTS:
-        print(f"### {variant}\n\nEach pair: pyboomer / mlrl-boomer.\n")
+        print(f"### {variant}\n\nA pair of numbers is pyboomer / mlrl-boomer.\n")
         print_head(COLUMNS)
         ratios: dict[str, list[dict[str, Any]]] = {}
         for name, split in splits.items():
@@ -166,7 +166,7 @@ def _show(row: dict[str, Any]) -> list[str]:
 def report_predictions(args: Any, store: Any) -> None:
     """Models of 1000 rules; whole data sets as queries; the same number of rules on both sides."""
     n_rules = 100 if args.quick else 1000
-    print(f"### Prediction, {n_rules} rules, multi-label heads\n\nEach pair: pyboomer / mlrl-boomer.\n")
+    print(f"### Prediction, {n_rules} rules, multi-label heads\n\nA pair of numbers is pyboomer / mlrl-boomer.\n")
     print_head(("data, loss, what", "rules", "ms", "ratio", "ratio, CPU"))
     for name in ("yeast", "slashdot"):
         split = load_split(name, args.seed)
