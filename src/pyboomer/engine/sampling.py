@@ -148,7 +148,7 @@ def draw_here(seed: int, rule: int, size: int, n: int, places: Places, drawn: ND
     for _ in range(size):
         z += _GOLDEN
         place = _find_place(places, _below(z, n))
-        drawn[n_drawn] = place
+        drawn[n_drawn] = max(place, 0)
         n_drawn += place >= 0
     return n_drawn
 
