@@ -215,7 +215,8 @@ class Explanation:
         shown = [f"{name} ({format_count(n, 'rule')})" for name, n in list(self.unknown.items())[:SHOWN_UNKNOWN]]
         hidden = len(self.unknown) - len(shown)
         more = f" and {format_count(hidden, 'more feature')}" if hidden else ""
-        return f"Not known, so that rules about it do not apply: {', '.join(shown)}{more}"
+        it = "it" if len(self.unknown) == 1 else "them"
+        return f"Not known, so that rules about {it} do not apply: {', '.join(shown)}{more}"
 
     def _head_start(self) -> str:
         assert self.runner_up is not None
