@@ -102,7 +102,11 @@ def number_values(column: Array, nominal: bool, edges: Array, codes: NDArray[np.
 
 def find_common(column: Array, count: int) -> Array:
     """The category codes that occur most often, so many of them, ascending; of equals, the smaller ones."""
-    found, times = np.unique(column[~np.isnan(column)], return_counts=True)
+    return pick_common(*np.unique(column[~np.isnan(column)], return_counts=True), count)
+
+
+def pick_common(found: Array, times: NDArray[np.int64], count: int) -> Array:
+    """The same, of codes in ascending order that occur so many times."""
     return np.sort(found[np.argsort(-times, kind="stable")[:count]])
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.columns.binned import LARGEST, OTHER, SAMPLE, find_edges, number_values
+from pyboomer.columns.binned import LARGEST, OTHER, SAMPLE, find_edges, number_values, pick_common
 from pyboomer.columns.gaps import Ends, find_ends
 from pyboomer.data.examples import Examples, read_examples
 from pyboomer.data.labels import LabelForm, read_labels
@@ -103,22 +103,14 @@ def _read_present(matrix: Any, labels: Any, weight: Any) -> Examples | None:
 
 
 def _list_kinds(examples: Examples, form: LabelForm, whole: NDArray[np.int64], number: int) -> Kinds:
-    Y, label_weight = examples.Y, examples.label_weight
-    words = _pack(Y, label_weight)
-    first, group = group_equal(words)
-    order = np.argsort(first)
-    size = len(first)
-    weight, largest = np.zeros(size, dtype=np.int64), np.zeros(size)
-    np.add.at(weight, group, whole)
-    np.maximum.at(largest, group, examples.weight)
-    kept = first[order]
-    if form.classes is not None:
-        values = form.classes[Y[kept, 0] if Y.shape[1] == 1 else Y[kept].argmax(axis=1)][:, None]
-    else:
-        values = Y[kept]
-    some = None if label_weight is None else label_weight[kept]
-    times = np.bincount(group, minlength=size)[order]
-    return Kinds(values, some, weight[order], largest[order], times, kept + (number << 40))
+    """The kinds of a block: those of its examples, each of which is one."""
+    Y, n = examples.Y, len(examples.Y)
+    each = Kinds(Y, examples.label_weight, whole, examples.weight, np.ones(n, np.int64), np.arange(n) + (number << 40))
+    kinds = merge_kinds([each])
+    assert kinds is not None
+    if form.classes is None:
+        return kinds
+    return kinds._replace(Y=form.classes[kinds.Y[:, 0] if Y.shape[1] == 1 else kinds.Y.argmax(axis=1)][:, None])
 
 
 def _pack(Y: NDArray[Any], label_weight: Array | None) -> NDArray[np.uint64]:
@@ -259,9 +251,9 @@ def count_categories(X: Any, absent: Any, model: Any, schema: Schema, features: 
 
 
 def choose_common(counts: NDArray[np.int64]) -> Array:
-    """The categories that have a bin of their own, see `columns.binned.find_common`."""
+    """The categories that have a bin of their own, given how often each occurs."""
     present = np.flatnonzero(counts)
-    return np.sort(present[np.argsort(-counts[present], kind="stable")[:OTHER]]).astype(np.float64)
+    return pick_common(present.astype(np.float64), counts[present], OTHER)
 
 
 def list_crowded(schema: Schema) -> list[int]:
