@@ -132,7 +132,7 @@ def test_an_unfitted_model_says_so() -> None:
 
 def test_a_clone_has_the_same_parameters_and_is_not_fitted() -> None:
     model = classifier(learning_rate=0.25, callbacks=[print], categorical_features=[1]).fit(
-        X[:, :1].repeat(2, axis=1), Y
+        X[:, :1].repeat(2, axis=1) > 0, Y
     )
     other = clone(model)
     assert other.get_params() == model.get_params()

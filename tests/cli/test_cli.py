@@ -736,6 +736,7 @@ def test_an_interrupted_training_saves_the_rules_learned_beside_what_is_there(
 ) -> None:
     from pyboomer.engine.cpu.engines import ExampleEngine
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     learn = ExampleEngine.learn
 
     def learn_some(self: ExampleEngine, count: int) -> None:

@@ -218,6 +218,7 @@ def test_a_column_of_text_must_be_chosen_if_columns_are(column: str, choice: Any
         fit(mixed_frame()[["float", column]], categorical_features=choice)
 
 
+@pytest.mark.filterwarnings("ignore:feature 'day' is nominal")
 def test_a_column_of_dates_is_refused_unless_it_is_named() -> None:
     frame = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=40)})
     for choice in (None, "from_dtype"):

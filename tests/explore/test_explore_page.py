@@ -162,6 +162,7 @@ def test_histograms_count_numbers_of_any_size(value: float) -> None:
         assert sum(histogram["counts"]) == len(table)
 
 
+@pytest.mark.filterwarnings("ignore:feature 'id' is nominal")
 def test_categories_that_nothing_mentions_are_left_out() -> None:
     X = pd.DataFrame({"id": [f"item {i}" for i in range(500)], "x": np.arange(500.0)})
     clf = BoomerClassifier(n_rules=5, random_state=1).fit(X, (X[["x"]] > 250).astype(int).assign(z=1))

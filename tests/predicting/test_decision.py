@@ -198,6 +198,7 @@ def follow(recipe: dict[str, Any], scores: Any, model: BoomerClassifier) -> Any:
     return scores > 0
 
 
+@pytest.mark.filterwarnings("ignore:the Python file has no function probabilities")
 @pytest.mark.parametrize("classes", [["only"], ["a", "b"], ["a", "b", "c"]], ids=len)
 @pytest.mark.parametrize("loss", [*FOR_LABELS, OWN["own, joint, odds"]], ids=lambda loss: getattr(loss, "name", loss))
 def test_all_decodings_of_classes_agree(loss: Any, classes: list[str]) -> None:
