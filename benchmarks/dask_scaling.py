@@ -196,11 +196,11 @@ def main() -> None:
     parser.add_argument(
         "--largest-local", type=float, default=10**6, help="examples that one machine can hold as float64"
     )
-    parser.add_argument("--max-samples", default="auto", help="of examples, for each rule: auto, or none for all")
+    parser.add_argument("--max-samples", default="20000", help="of examples, for each rule: a number, or none for all")
     parser.add_argument("--memory", help="memory limit of a worker, such as 1GB")
     parser.add_argument("--task", type=json.loads, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    max_samples = None if args.max_samples == "none" else args.max_samples
+    max_samples = None if args.max_samples == "none" else int(args.max_samples)
     if args.task:
         print(json.dumps(measure(**args.task)))
         return
