@@ -320,7 +320,7 @@ def explain_examples(
     winners, classes = decision.decide(scores), name_classes(decision)
     probabilities = decision.probabilities(scores)[:, -scores.shape[1] :]  # of two classes, the score is the second's
     winners.flags.writeable = probabilities.flags.writeable = False
-    demands, heads = list_demands(rules), rules.head_matrix()
+    told = (list_demands(rules), rules.head_matrix()) if change else None  # once for all examples
     return tuple(
         Explanation(
             n,
@@ -329,7 +329,7 @@ def explain_examples(
             scores[n],
             winners[n],
             find_runner_up(decision, scores[n], winners[n]),
-            find_change(rules, demands, heads, row, scores[n], winners[n], decision.decide) if change else None,
+            find_change(rules, *told, row, scores[n], winners[n], decision.decide) if told else None,
             change,
             len(rules),
             classes,
