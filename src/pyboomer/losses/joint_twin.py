@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.simd import LANES, exp, gather, larger, load, make_zeros, scatter, splat, store, where_above
-from pyboomer.losses.joint import find_limit, find_nearest, split_rows
+from pyboomer.losses.joint import find_limit
 from pyboomer.losses.loss import KnownVectors
 from pyboomer.losses.truth import JointTruth, Known, Ones, Scratch
 
@@ -27,12 +27,20 @@ def list_known(known: KnownVectors, signs: Signs) -> Known:
     order = np.argsort(known.vectors.sum(axis=1), kind="stable")  # so that a loop is mostly as long as the one before
     vectors = np.zeros((n_vectors, signs.shape[1]), dtype=np.uint8)
     vectors[:, :n_labels] = known.vectors[order]
-    settled = np.empty(len(signs), dtype=np.bool_)
-    for rows in split_rows(len(signs), known):
-        own = signs[rows, :n_labels].astype(np.float64)
-        nearest = known.vectors[find_nearest(known, own).argmax(axis=1)]
-        settled[rows] = (own == 2.0 * nearest - 1).all(axis=1)
+    settled = _find_settled(known, signs[:, :n_labels])
     return Known(np.exp(known.bias[order]), find_limit(known), _list_ones(vectors), _list_ones(vectors.T), settled)
+
+
+def _find_settled(known: KnownVectors, signs: Signs) -> NDArray[np.bool_]:
+    """Whether all labels of an example are known, and its label vector is."""
+    there = set(_pack(known.vectors))
+    return np.array([vector in there for vector in _pack(signs > 0)], dtype=np.bool_) & (signs != 0).all(axis=1)
+
+
+def _pack(bits: NDArray[Any]) -> list[bytes]:
+    """The bits of each row as bytes, which can be looked up."""
+    packed = np.packbits(bits, axis=1)
+    return list(packed.view(f"V{packed.shape[1]}").ravel().tolist())
 
 
 def _list_ones(table: NDArray[np.uint8]) -> Ones:

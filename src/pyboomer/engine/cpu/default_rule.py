@@ -1,12 +1,14 @@
 """The default rule predicts the same scores for all examples (Alg. 1, line 2).
 
 Its head is the best constant there is (`losses.constant`), or the paper's first step towards it. All examples with the
-same labels have the same loss, gradient and Hessian then, so that each label vector is looked at once.
+same labels have the same loss, gradient and Hessian then, so that each label vector is looked at once. If the loss is
+about known label vectors, one is enough: log Z - y . f - b differs between two examples by what is linear in f.
 """
 
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.compiling.simd import make_zeros, pad
@@ -15,6 +17,7 @@ from pyboomer.engine.heads import Penalty, make_room, shape_system, solve_system
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.engine.statistics import Dense, Diagonal, count_columns
 from pyboomer.losses.constant import Solve, minimise_constant
+from pyboomer.losses.truth import JointTruth
 from pyboomer.losses.twins import QUADRATIC
 from pyboomer.predicting.decoding import group_equal, pack_bits
 from pyboomer.rules.precision import FLOOR
@@ -45,7 +48,10 @@ def find_default_head(ledger: Ledger, settings: Settings) -> tuple[Array, float]
     penalty = Penalty(float(settings.l1), float(settings.default_l2))
     if settings.default_rule == "newton" or ledger.loss in QUADRATIC:  # whose minimum is one step away
         return _take_newton_step(ledger, penalty)
-    return _find_minimum(Ledger(merge_equal(ledger.task), ledger.loss, False, ledger.threads), penalty)
+    task, slope = ledger.task, np.zeros(ledger.n_labels)
+    if isinstance(ledger.truth, JointTruth):
+        task, slope = _merge_settled(task, ledger.truth.known.settled)
+    return _find_minimum(Ledger(merge_equal(task), ledger.loss, False, ledger.threads), slope, penalty)
 
 
 def _take_newton_step(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
@@ -75,19 +81,32 @@ def merge_equal(task: Task) -> Task:
     return Task(None, Y[first], np.bincount(group, weights=weight).astype(np.float64), some)
 
 
-def _find_minimum(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
+def _merge_settled(task: Task, settled: NDArray[np.bool_]) -> tuple[Task, Array]:
+    """The task with one example for all whose label vectors are known ones, and by how much their loss is steeper."""
+    if not settled.any():
+        return task, np.zeros(task.Y.shape[1])
+    first, total = int(settled.argmax()), float(task.weight[settled].sum())
+    slope = total * (task.Y[first] > 0) - task.weight[settled] @ (task.Y[settled] > 0)
+    weight = np.where(np.arange(len(settled)) == first, total, task.weight)
+    kept = np.flatnonzero(~settled | (np.arange(len(settled)) == first))
+    some = None if task.label_weight is None else task.label_weight[kept]
+    return Task(None, task.Y[kept], weight[kept], some), slope
+
+
+def _find_minimum(ledger: Ledger, slope: Array, penalty: Penalty) -> tuple[Array, float]:
+    """The best constant and its gain; the loss is that of the examples, and what is linear in the scores."""
     k, weight = ledger.n_labels, ledger.task.weight
     total = float(weight.sum())
 
     def rate(p: Array) -> float:
         ledger.scores[:, :k] = p
-        return ledger.mean_loss() * total
+        return ledger.mean_loss() * total + float(slope @ p)
 
     def derive(p: Array) -> tuple[Array, Solve]:
         ledger.scores[:, :k] = p
         ledger.write()
         sums = weight @ ledger.statistics
-        return sums[:k], _make_solver(ledger, sums, penalty.l2)
+        return sums[:k] + slope, _make_solver(ledger, sums, penalty.l2)
 
     return minimise_constant(k, rate, derive, (penalty.l1, penalty.l2), total)
 
