@@ -5,7 +5,7 @@ there gets a code of its own, which meets every ``!=`` and no ``==``.
 """
 
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +50,29 @@ def _list_values(values: set[float]) -> tuple[float | int, ...]:
     return tuple(int(value) if value.is_integer() else value for value in sorted(v for v in values if v == v))
 
 
+class Listed(NamedTuple):
+    """Categories in flat arrays."""
+
+    features: NDArray[np.int64]  # those that are nominal
+    offsets: NDArray[np.int64]  # where the categories of each start, and where the last end
+    values: Array
+
+
+def list_categories(categories: Categories) -> Listed:
+    """The categories of all nominal features."""
+    features = np.fromiter(categories, np.int64, len(categories))
+    offsets = np.zeros(len(categories) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, categories.values()), np.int64, len(categories)), out=offsets[1:])
+    return Listed(features, offsets, np.fromiter(chain.from_iterable(categories.values()), np.float64))
+
+
+def mark_nominal(n_features: int, categories: Categories) -> NDArray[np.bool_]:
+    """Which features are nominal."""
+    nominal = np.zeros(n_features, dtype=bool)
+    nominal[list(categories)] = True
+    return nominal
+
+
 def encode(X: Matrix, categories: Categories) -> Matrix:
     """Replace the values of the nominal features of a numeric X, dense or CSC, by category codes.
 
@@ -60,27 +83,27 @@ def encode(X: Matrix, categories: Categories) -> Matrix:
         return X
     X = X.copy()
     if sp.issparse(X):
-        X.data = encode_stored(X, categories)
+        X.data = encode_stored(X, list_categories(categories))
         return X
-    features, offsets, values = _list_categories(categories)
+    features, offsets, values = list_categories(categories)
     for i, feature in enumerate(features):
         X[:, feature] = encode_values(X[:, feature], values[offsets[i] : offsets[i + 1]])
     return X
 
 
-def encode_stored(X: Matrix, categories: Categories) -> Array:
+def encode_stored(X: Matrix, listed: Listed) -> Array:
     """What a CSC matrix stores, encoded."""
     stored = np.array(X.data, dtype=np.float64)
-    if categories:
-        _encode_entries(*_list_categories(categories), X.indptr.astype(np.int64), stored)
+    if len(listed.features):
+        _encode_entries(*listed, X.indptr.astype(np.int64), stored)
     return stored
 
 
-def find_fill(n_features: int, categories: Categories) -> Array:
+def find_fill(n_features: int, listed: Listed) -> Array:
     """What the zeros that a sparse X does not store become: 0, or the code of category 0."""
+    features, offsets, values = listed
     fill = np.zeros(n_features)
-    if categories:
-        features, offsets, values = _list_categories(categories)
+    if len(features):
         zeros = np.zeros(len(features))
         _encode_entries(np.arange(len(features)), offsets, values, np.arange(len(features) + 1), zeros)
         fill[features] = zeros
@@ -92,20 +115,6 @@ def encode_values(column: Array, values: Array) -> Array:
     codes = np.array(column, dtype=np.float64)
     _encode_entries(np.zeros(1, dtype=np.int64), np.array([0, len(values)]), values, np.array([0, len(codes)]), codes)
     return codes
-
-
-def _list_categories(categories: Categories) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """The nominal features, where the categories of each start, and all categories one after another."""
-    features = np.array(list(categories), dtype=np.int64)
-    offsets = np.cumsum([0, *map(len, categories.values())])
-    return features, offsets, np.fromiter(chain.from_iterable(categories.values()), np.float64)
-
-
-def mark_nominal(n_features: int, categories: Categories) -> NDArray[np.bool_]:
-    """Which features are nominal."""
-    nominal = np.zeros(n_features, dtype=bool)
-    nominal[list(categories)] = True
-    return nominal
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix, Rows
-from pyboomer.columns.categories import Categories, count_below, encode_stored, find_fill, mark_nominal
+from pyboomer.columns.categories import Categories, count_below, encode_stored, find_fill, list_categories
 from pyboomer.columns.entries import START, Entries
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
@@ -34,11 +34,13 @@ def store_columns(X: Matrix, categories: Categories) -> SparseColumns:
     n_features = X.shape[1]
     X = X.tocsc()
     start = X.indptr.astype(np.int64)
-    value, example = encode_stored(X, categories), X.indices.astype(np.uint32)
+    listed = list_categories(categories)
+    value, example = encode_stored(X, listed), X.indices.astype(np.uint32)
     missing = np.flatnonzero(np.isnan(value))
     present = np.diff(start) - np.bincount(np.searchsorted(start, missing, "right") - 1, minlength=n_features)
-    fill, nominal = find_fill(n_features, categories), mark_nominal(n_features, categories)
-    return SparseColumns(start, present, example, value, fill, nominal)
+    nominal = np.zeros(n_features, dtype=bool)
+    nominal[listed.features] = True
+    return SparseColumns(start, present, example, value, find_fill(n_features, listed), nominal)
 
 
 def sort_stored(X: Matrix, categories: Categories) -> SparseColumns:

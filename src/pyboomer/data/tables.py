@@ -154,8 +154,10 @@ def refuse_lazy(name: str, data: Any) -> None:
 
 def warn_of_identifiers(schema: Schema, n_examples: int) -> None:
     """Warn of nominal features that are different in nearly every example, such as the number of a patient."""
-    for f in schema.nominal:
-        if n_examples >= ENOUGH and len(schema.categories[f]) >= NAMING * n_examples:
+    if n_examples < ENOUGH or max(map(len, schema.nominal.values()), default=0) < NAMING * n_examples:
+        return
+    for f, categories in schema.nominal.items():
+        if len(categories) >= NAMING * n_examples:
             name = schema.names[f]
             warnings.warn(
                 f"feature {name!r} is nominal, and different in nearly every example: rules cannot generalise from "

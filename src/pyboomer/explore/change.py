@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix
-from pyboomer.columns.categories import encode, find_fill
+from pyboomer.columns.categories import encode, find_fill, list_categories
 from pyboomer.explore.outcome import Decide
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.digits import MOST_DIGITS, add_digits
@@ -107,7 +107,7 @@ def read_rows(X: Matrix, rules: RuleEnsemble) -> Iterator[Array]:
         yield from X
         return
     coded = encode(X.tocsc(), rules.categories).tocsr()
-    fill = find_fill(X.shape[1], rules.categories)
+    fill = find_fill(X.shape[1], list_categories(rules.categories))
     for n in range(X.shape[0]):
         own = slice(coded.indptr[n], coded.indptr[n + 1])
         row = fill.copy()

@@ -118,16 +118,19 @@ class Schema:
 
 def _plain_categories(categories: Mapping[int, Iterable[Any]], n_features: int) -> dict[int, tuple[Category, ...]]:
     """Categories as plain values, by feature in ascending order."""
-    features = sorted(categories)
-    if set(map(type, features)) - {int} or (features and not 0 <= features[0] <= features[-1] < n_features):
-        for feature in features:
-            if not isinstance(feature, int | np.integer) or not 0 <= feature < n_features:
+    if set(map(type, categories)) - {int}:
+        for feature in categories:
+            if not isinstance(feature, int | np.integer):
                 raise ValueError(f"categories has the key {feature!r}, which is not an index of {n_features} features")
-    given = [categories[feature] for feature in features]
-    # indicators, by the thousand, share a tuple: each is looked at once
-    firsts = dict(zip(map(id, reversed(given)), reversed(features), strict=True))
+        categories = {int(feature): given for feature, given in categories.items()}
+    features = sorted(categories)
+    if strange := [feature for feature in (*features[:1], *features[-1:]) if not 0 <= feature < n_features]:
+        raise ValueError(f"categories has the key {strange[0]}, which is not an index of {n_features} features")
+    given = list(map(categories.__getitem__, features))
+    keys = list(map(id, given))  # indicators, by the thousand, share a tuple: each is looked at once
+    firsts = dict(zip(reversed(keys), reversed(features), strict=True))
     plain = {key: _plain_values(feature, categories[feature]) for key, feature in firsts.items()}
-    return dict(zip(map(int, features), map(plain.__getitem__, map(id, given)), strict=True))
+    return dict(zip(features, map(plain.__getitem__, keys), strict=True))
 
 
 def _plain_values(feature: int, given: Iterable[Any]) -> tuple[Category, ...]:
