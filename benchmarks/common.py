@@ -201,6 +201,7 @@ def make_ours(loss: str, head: str, n_rules: int, *, nominal: Sequence[int] = ()
     defaults |= {
         "max_samples": None,
         "max_features": "log2",
+        "max_labels": None,
         "max_conditions": None,
     }  # an earlier version has no others
     nominal = list(nominal) or None

@@ -24,7 +24,13 @@ from pyboomer.metrics import example_f1, hamming_loss, subset_zero_one_loss
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")
 MEASURES = {"hamming": hamming_loss, "subset": subset_zero_one_loss, "f1": example_f1}
-LONG: dict[str, Any] = {"n_rules": 2000, "learning_rate": 0.1, "max_features": "log2", "max_conditions": None}
+LONG: dict[str, Any] = {
+    "n_rules": 2000,
+    "learning_rate": 0.1,
+    "max_features": "log2",
+    "max_labels": None,
+    "max_conditions": None,
+}
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "any number of conditions": {"max_conditions": None},
@@ -32,6 +38,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "at most 3 conditions": {"max_conditions": 3},
     "1 condition": {"max_conditions": 1},
     "log2 features": {"max_features": "log2"},
+    "all labels in each rule": {"max_labels": None},
     "2000 rules at 0.1": {"n_rules": 2000, "learning_rate": 0.1},
     "8000 rules at 0.025": {"n_rules": 8000, "learning_rate": 0.025},
     "half of the examples": {"max_samples": 0.5},

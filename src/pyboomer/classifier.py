@@ -105,7 +105,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         max_samples: str | int | float | None = "auto",
         max_features: str | int | float | None = "sqrt",
         fixed_features: Any = None,
-        max_labels: str | int | float | None = None,
+        max_labels: str | int | float | None = "auto",
         max_conditions: int | None = 4,
         min_coverage: float = 1,
         search: str = "bound",

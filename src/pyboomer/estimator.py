@@ -40,7 +40,7 @@ from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.learning.sizing import find_learning_rate, find_max_samples
+from pyboomer.learning.sizing import find_learning_rate, find_max_labels, find_max_samples
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Trained, Watch, train
 from pyboomer.losses import Loss, find_loss
@@ -246,11 +246,14 @@ class RuleEstimator(BaseEstimator, ABC):
     def _make_settings(self, seed: int, examples: Examples) -> Settings:
         """How rules are learned from the examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
+        max_labels = find_max_labels(self.max_labels, self.head, examples)
+        drawn = max_labels if self.max_labels == "auto" else None
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
         own = {
             "loss": self._find_loss(),
-            "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_),
+            "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_, drawn),
             "max_samples": find_max_samples(self.max_samples, examples.size),
+            "max_labels": max_labels,
             "default_l2": self._default_l2(),
             "min_coverage": least,
             "seed": seed,

@@ -142,7 +142,8 @@ PARAMETERS = (
         lambda value: _one_of("auto")(value) or (_is_real(value) and 0 < value <= 1),
         "The shrinkage: it multiplies the scores of every rule but the default rule (Alg. 1, line 8). "
         '"auto": 0.05 for up to 2,500 examples, 0.1 for 10,000, 0.3 for 90,000 and more, growing with the square root '
-        "of their number; with the joint loss, at most 1 / s for label vectors of s labels.",
+        'of their number. If max_labels="auto" has rules score m of K labels, it is sqrt(K / m) times as large, but at '
+        "most 0.3. With the joint loss, it is at most 1 / s for label vectors of s labels.",
     ),
     Parameter(
         "l1",
@@ -200,11 +201,12 @@ PARAMETERS = (
     ),
     Parameter(
         "max_labels",
-        None,
-        'None, "round-robin", a whole number of at least 1 or a fraction in (0, 1]',
-        lambda value: _is_size(value, "round-robin"),
+        "auto",
+        '"auto", None, "round-robin", a whole number of at least 1 or a fraction in (0, 1]',
+        lambda value: _is_size(value, "auto", "round-robin"),
         "How many labels, drawn at random, a rule may score: all (None), a number or a fraction. "
-        '"round-robin": each label in turn.',
+        '"round-robin": each label in turn. "auto": a fifth of them, at least 16, if there are more than 32 labels and '
+        'at most 20,000 examples, and head="multi"; else all.',
     ),
     Parameter(
         "max_conditions",
@@ -394,7 +396,13 @@ _SAMPLING = Parameter(
 _OF_LABELS = ("loss", "default_rule", "search", "decode", "known_vectors", "calibration", "class_weight")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
 # Numbers are overfitted by as many rules as labels are learned with.
-_DEFAULTS_FOR_NUMBERS = {"n_rules": 500, "learning_rate": 0.1, "max_features": "log2", "max_conditions": None}
+_DEFAULTS_FOR_NUMBERS = {
+    "n_rules": 500,
+    "learning_rate": 0.1,
+    "max_features": "log2",
+    "max_labels": None,
+    "max_conditions": None,
+}
 _OF_NUMBERS = {"sampling": _SAMPLING} | {
     p.name: replace(p, default=_DEFAULTS_FOR_NUMBERS[p.name]) for p in PARAMETERS if p.name in _DEFAULTS_FOR_NUMBERS
 }
@@ -406,6 +414,7 @@ PAPER: dict[str, Any] = {
     "learning_rate": 0.3,
     "max_samples": None,
     "max_features": "log2",
+    "max_labels": None,
     "max_conditions": None,
 }
 REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))

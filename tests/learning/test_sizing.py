@@ -10,7 +10,7 @@ from pyboomer import BoomerClassifier, load_model
 from pyboomer.data.examples import Examples
 from pyboomer.editing import refit_heads
 from pyboomer.learning import sizing
-from pyboomer.learning.sizing import choose_loss, find_learning_rate, find_max_samples
+from pyboomer.learning.sizing import choose_loss, find_learning_rate, find_max_labels, find_max_samples
 from pyboomer.losses import FOR_LABELS
 
 RNG = np.random.default_rng(1)
@@ -45,6 +45,34 @@ def test_long_label_vectors_are_learned_in_short_steps() -> None:
     assert choose_loss(examples, 40).name == "joint-logistic"
     assert choose_loss(make_examples(1000, 100, 21), 100).name == "label-wise-logistic"
     assert choose_loss(make_examples(1000, 100, 99), 100).name == "joint-logistic"  # as short as those of one label
+
+
+@pytest.mark.parametrize(
+    ("n", "n_labels", "drawn"),
+    [(1000, 32, None), (1000, 33, 16), (1000, 80, 16), (1000, 81, 17), (20_000, 983, 197), (20_001, 983, None)],
+)
+def test_rules_are_about_a_part_of_many_labels(n: int, n_labels: int, drawn: int | None) -> None:
+    examples = make_examples(n, n_labels, 1)
+    assert find_max_labels("auto", "multi", examples) == drawn
+    for head in ("single", 3, 0.5):
+        assert find_max_labels("auto", head, examples) is None
+    for given in (None, 5, 0.5, "round-robin"):
+        assert find_max_labels(given, "multi", examples) == given
+
+
+def test_the_learning_rate_grows_if_labels_are_drawn() -> None:
+    examples = make_examples(1000, 64, 1)
+    for loss in FOR_LABELS.values():
+        assert find_learning_rate("auto", examples, loss, 16) == pytest.approx(0.1)
+        assert find_learning_rate("auto", examples, loss, 1) == 0.3
+        assert find_learning_rate(0.7, examples, loss, 16) == 0.7
+    labels = np.eye(40, dtype=int)[RNG.integers(0, 40, len(X))]
+    sizes = {name: [] for name in ("default", "all")}
+    for name, options in {"default": {}, "all": {"max_labels": None}}.items():
+        model = BoomerClassifier("label-wise-logistic", n_rules=6, random_state=1, **options).fit(X, labels)
+        sizes[name] = [len(rule.scores) for rule in model.rules_]
+    assert sizes == {"default": [40, *[16] * 5], "all": [40] * 6}
+    assert BoomerClassifier.paper().max_labels is None
 
 
 def test_labels_that_move_together_do_not_diverge() -> None:

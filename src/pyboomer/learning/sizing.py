@@ -11,10 +11,16 @@ a part of the examples is enough to choose conditions by.
 | 90,000 | 0.3 | 20,000 |
 | 400,000 and more | 0.3 | a twentieth |
 
+Of many labels, a rule that is about all of them suits none of them well. So rules are about some, drawn at random: a
+fifth of more than 32 labels, but at least 16. Each label has fewer rules then, and the rate is larger: sqrt(K / m)
+times, for m of K labels.
+
 The joint loss is about label vectors that repeat. Its heads are learned label by label, as if each label moved on its
 own; where many move together, the sum of their steps is too long. So the rate is at most 1 / s for label vectors of s
 labels, and the loss is label-wise if they are long.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -24,15 +30,31 @@ from pyboomer.losses import Loss, find_loss
 SLOWEST, FASTEST = 0.05, 0.3
 SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
+MANY_LABELS, FEWEST_LABELS, PART_OF_LABELS = 32, 16, 5  # rules are about a part of many labels, at least the fewest
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: 1 / SLOWEST
 
 
-def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss) -> float:
-    """The rate: in between, it grows with the square root of the number of examples."""
+def find_max_labels(max_labels: str | int | float | None, head: str | int | float, examples: Examples) -> Any:
+    """How many labels a rule may be about; None for all of them."""
+    n_labels = examples.Y.shape[1]
+    if max_labels != "auto":
+        return max_labels
+    if head != "multi" or n_labels <= MANY_LABELS or examples.size > ENOUGH:
+        return None
+    return max(FEWEST_LABELS, -(-n_labels // PART_OF_LABELS))
+
+
+def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss, drawn: int | None = None) -> float:
+    """The rate: in between, it grows with the square root of the number of examples; `drawn` are the labels of a rule.
+
+    With fewer labels in each rule, it grows with the square root of the number of rules that it takes for all labels.
+    """
     if not isinstance(learning_rate, str):
         return float(learning_rate)
     rate = np.clip(SLOWEST * np.sqrt(examples.size / SMALL), SLOWEST, FASTEST)
+    if drawn is not None:
+        rate = min(rate * np.sqrt(examples.Y.shape[1] / drawn), FASTEST)
     return float(rate if loss.prepare is None else min(rate, 1 / max(_measure_length(examples), 1)))
 
 
