@@ -102,11 +102,13 @@ def _take_sections(layout: Any, statistics: Array, labels: NDArray[np.int64], ta
     m = labels.shape[0]
     width, new_width = pad(layout.n_labels), pad(m)
     for n in range(statistics.shape[0]):
-        for s in range(taken.shape[1]):
-            taken[n, s] = 0.0
         for section in range(statistics.shape[1] // width):
+            source = statistics[n, section * width : (section + 1) * width]
+            target = taken[n, section * new_width : (section + 1) * new_width]
             for i in range(m):
-                taken[n, section * new_width + i] = statistics[n, section * width + labels[i]]
+                target[i] = source[np.uint64(labels[i])]
+            for i in range(m, new_width):
+                target[i] = 0.0
 
 
 @take_labels.of(Dense, compile=kernel)
