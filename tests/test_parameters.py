@@ -71,7 +71,7 @@ ACCEPTED: dict[str, list[Any]] = {
     "max_bins": [None, "auto", 2, 255, np.int64(16)],
     "search": ["exact"],
     "decode": ["hamming", "subset", "f1", "top-1", 0.3, [0.2, 0.8], np.array([0.5, 0.5])],
-    "known_vectors": [False, np.False_],
+    "known_vectors": ["auto", False, np.False_],
     "calibration": ["isotonic"],
     "categorical_features": [None, [], [0], (1,), np.array([True, False]), "from_dtype"],
     "early_stopping": [True, np.True_],

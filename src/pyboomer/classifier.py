@@ -20,7 +20,7 @@ from pyboomer.data.tables import Table
 from pyboomer.engine.sampling import Strata
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.learning.sizing import choose_loss
+from pyboomer.learning.sizing import choose_loss, do_repeat
 from pyboomer.learning.training import Progress, Watch, train
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import PAPER, PARAMETERS, describe_parameters
@@ -111,7 +111,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         search: str = "bound",
         max_bins: str | int | None = "auto",
         decode: Any = "loss",
-        known_vectors: bool = True,
+        known_vectors: str | bool = "auto",
         calibration: str | None = None,
         class_weight: Any = None,
         categorical_features: Any = None,
@@ -267,6 +267,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             vectors = np.vstack([self.label_vectors_, vectors])
             kept = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
             vectors, counts = vectors[kept], np.append(self.label_vector_counts_, counts)[kept]
+        if self.known_vectors == "auto" and loss.decomposable and not do_repeat(len(vectors), examples):
+            vectors, counts = vectors[:0], counts[:0]  # one that was seen before is hardly ever right
         if loss.prepare is not None and len(vectors) * examples.size > MANY:
             warnings.warn(
                 f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "
@@ -367,7 +369,10 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         prod_k P(y_k), normalised over the known vectors.
         """
         if hasattr(self, "rules_") and len(self.label_vectors_) == 0:
-            raise ValueError("there are no known label vectors: no training example had all its labels known")
+            raise ValueError(
+                "there are no known label vectors: no training example had all its labels known, or vectors hardly "
+                "repeat; known_vectors=True keeps those that there are"
+            )
         scores, decision = self._last_scores(X), self._find_decision()
         return decision.joint(decision.terms(scores), self.label_vectors_)
 

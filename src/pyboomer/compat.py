@@ -307,12 +307,12 @@ def _labels(choice: Choice, settings: Settings) -> Translation:
     if by_probability:
         _refuse_uncalibrated(choice, settings)
     if choice.word == "gfm":
-        return {"decode": "f1"}
+        return {"decode": "f1", "known_vectors": True}
     if choice.word == "output-wise":
         return {"decode": "hamming" if by_probability else "loss", "known_vectors": _is_decomposable(settings)}
     if choice.word == "example-wise" and (by_probability or _is_decomposable(settings)):
-        return {"decode": "subset"}
-    return {"decode": "loss"}
+        return {"decode": "subset", "known_vectors": True}
+    return {"decode": "loss", "known_vectors": True}
 
 
 def _probabilities(choice: Choice, settings: Settings) -> Translation:

@@ -260,12 +260,13 @@ PARAMETERS = (
     ),
     Parameter(
         "known_vectors",
-        True,
-        "True or False",
-        lambda value: isinstance(value, bool | np.bool_),
+        "auto",
+        '"auto", True or False',
+        lambda value: _one_of("auto")(value) or isinstance(value, bool | np.bool_),
         "Whether to decide among the label vectors seen in training. False allows all label vectors: labels are "
-        'independent given their scores. decode="hamming" and "f1" may predict unseen vectors either way. The joint '
-        "logistic loss learns the probabilities of the known ones and needs True.",
+        'independent given their scores. decode="hamming" and "f1" may predict unseen vectors either way. "auto" is '
+        "True, but False if there are more than half as many label vectors as examples and the loss decomposes. The "
+        "joint logistic loss learns the probabilities of the known ones and needs them.",
     ),
     Parameter(
         "calibration",
@@ -416,6 +417,7 @@ PAPER: dict[str, Any] = {
     "max_features": "log2",
     "max_labels": None,
     "max_conditions": None,
+    "known_vectors": True,
 }
 REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))
 

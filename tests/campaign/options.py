@@ -36,7 +36,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "search": ("bound", "exact"),
     "max_bins": ("auto", None, 255),
     "decode": ("loss", "hamming", "subset", "f1", "top-1", 0.4),
-    "known_vectors": (True, False),
+    "known_vectors": ("auto", True, False),
     "calibration": (None, "isotonic"),
     "class_weight": (None, "balanced"),
     "categorical_features": (None, ["size"]),

@@ -134,3 +134,23 @@ def test_the_settings_of_the_paper_are_one_word_away() -> None:
     assert (paper.loss, paper.n_rules, paper.max_conditions) == ("example-wise-logistic", 5, None)
     assert (paper.default_rule, paper.max_features, paper.learning_rate) == ("newton", "log2", 0.3)
     assert paper.fit(X, Y).loss_.name == "example-wise-logistic"
+
+
+def test_label_vectors_that_hardly_repeat_are_not_decided_among() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(60, 4))
+    labels = (table @ rng.normal(size=(4, 12)) + rng.normal(size=(60, 12)) > 0.5).astype(int)
+    options: dict[str, Any] = {"loss": "label-wise-logistic", "n_rules": 20, "random_state": 1, "decode": "f1"}
+    model, among, free = (
+        BoomerClassifier(**options, known_vectors=known).fit(table, labels) for known in ("auto", True, False)
+    )
+    assert len(among.label_vectors_) > 30
+    assert len(model.label_vectors_) == 0
+    np.testing.assert_array_equal(model.predict(table), free.predict(table))
+    assert (model.predict(table) != among.predict(table)).any()
+    with pytest.raises(ValueError, match="vectors hardly repeat; known_vectors=True keeps"):
+        model.predict_joint(table)
+    repeated = BoomerClassifier(**options).fit(table, labels[np.arange(60) % 20])
+    assert len(repeated.label_vectors_) == 20
+    whole = BoomerClassifier(**{**options, "loss": "example-wise-logistic"}).fit(table, labels)
+    assert len(whole.label_vectors_) > 30

@@ -69,11 +69,20 @@ def find_max_samples(max_samples: str | int | float | None, n: int) -> int | flo
     return (max(ENOUGH, n // SHARE) if n > ENOUGH else None) if isinstance(max_samples, str) else max_samples
 
 
+def do_repeat(n_vectors: int, examples: Examples) -> bool:
+    """Whether label vectors occur several times; or else, whether they are classes."""
+    return n_vectors <= max(examples.size / 2, examples.Y.shape[1] + 1)
+
+
 def choose_loss(examples: Examples, n_vectors: int) -> Loss:
     """The joint loss, if label vectors repeat, are not long, not too many, and labels have no weights of their own."""
     weight, n = examples.label_weight, examples.size
     weighted = weight is not None and not np.isin(weight, (0, 1)).all()
-    repeat = n_vectors <= max(n / 2, examples.Y.shape[1] + 1)  # or they are classes
-    if weighted or not repeat or n * n_vectors > MOST_CELLS or _measure_length(examples) > LONGEST:
+    if (
+        weighted
+        or not do_repeat(n_vectors, examples)
+        or n * n_vectors > MOST_CELLS
+        or _measure_length(examples) > LONGEST
+    ):
         return find_loss("label-wise-logistic")
     return find_loss("joint-logistic")
