@@ -31,23 +31,24 @@ pytestmark = pytest.mark.skipif(
 )
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"),
-    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run", "--disable-ipc-flooding-protection"),
 )
 VIEWS = ("overview", "rules", "label", "feature", "example")
 WALK = """
-const [addresses, done] = arguments, told = [];
-const read = () => {%s};
-(async () => {
-    for (const to of addresses) {
-        if (location.hash !== '#' + to) {
-            const arrival = new Promise((arrive) => addEventListener('hashchange', arrive, { once: true }));
-            location.hash = to;
-            await arrival;
-        }
-        told.push(read());
-    }
-    done(told);
-})();
+return arguments[0].map((to) => {
+    history.replaceState(null, '', `#${to}`);
+    dispatchEvent(new HashChangeEvent('hashchange'));
+    return (() => {%s})();
+});
+"""
+LIST_RULES = """
+const numbers = [];
+while (true) {
+    numbers.push(...[...document.querySelectorAll('#panel-rules [data-rule]')].map((e) => Number(e.dataset.rule)));
+    const more = document.querySelector('#panel-rules .pager:not([hidden]) button:last-of-type');
+    if (!more || more.disabled) return numbers;
+    more.click();
+}
 """
 READ_LENGTH = """
 const panel = document.getElementById(`panel-${location.hash.slice(1)}`);
@@ -87,16 +88,20 @@ class Browser:
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
-    def walk(self, addresses: Sequence[str], script: str = "") -> list[Any]:
-        """Follow links to parts of the page, one after another; returns what a script reads in each.
-
-        All at once, since each message to the browser takes longer than what it asks for.
-        """
-        return self.driver.execute_async_script(WALK % script, addresses)
-
     def go(self, address: str) -> None:
         """Follow a link to a part of the page; what it shows is there when this returns."""
-        self.walk([address])
+        self.driver.execute_async_script(
+            "const [to, done] = arguments; if (location.hash === '#' + to) done();"
+            "else { addEventListener('hashchange', () => done(), { once: true }); location.hash = to; }",
+            address,
+        )
+
+    def walk(self, addresses: Sequence[str], script: str = "") -> list[Any]:
+        """Go to parts of the page, one after another; returns what a script reads in each.
+
+        This takes one message to the browser, and nothing is painted on the way.
+        """
+        return self.run(WALK % script, addresses)
 
     def find(self, selector: str) -> Any:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
@@ -106,15 +111,7 @@ class Browser:
 
     def list_rules(self) -> list[int]:
         """The numbers of the rules in the list of all rules, on all its pages."""
-        numbers: list[int] = []
-        while True:
-            numbers += self.run(
-                "return [...document.querySelectorAll('#panel-rules [data-rule]')].map((e) => Number(e.dataset.rule))"
-            )
-            more = self.driver.find_elements(By.CSS_SELECTOR, "#panel-rules .pager:not([hidden]) button:last-of-type")
-            if not more or not more[0].is_enabled():
-                return numbers
-            more[0].click()
+        return self.run(LIST_RULES)
 
     def read_scores(self, n_labels: int) -> tuple[np.ndarray, list[str | None]]:
         """Scores and predictions that the view of an example shows."""
@@ -339,9 +336,9 @@ def test_switched_scores_are_those_of_the_edited_model(
         page.find(f".waterfall input[data-rule='{rule}']").click()
         off.append(rule)
         edited = replace_rules(model, model.rules_[np.delete(np.arange(len(model.rules_)), off)])
-        for row in (n, 0, 59):
-            page.go(f"example/{row}")
-            shown, relevant = page.read_scores(4)
+        rows = n, 0, 59
+        for row, told in zip(rows, page.walk([f"example/{row}" for row in rows], READ_SCORES), strict=True):
+            shown, relevant = arrange_scores(told, 4)
             np.testing.assert_allclose(shown, edited.decision_function(X[row : row + 1])[0], rtol=0, atol=1e-9)
             assert relevant == [str(value) for value in edited.predict(X[row : row + 1])[0]]
     assert 0 in off
