@@ -165,8 +165,17 @@ def test_labels_are_drawn_for_each_rule(max_labels: Any, size: int) -> None:
     assert len({tuple(labels) for labels in sets}) == (1 if size == K else 10), "all pairs, or all triples, of five"
 
 
-@pytest.mark.parametrize("head", ["multi", "single", 2])
-@pytest.mark.parametrize("loss", ["label-wise-logistic", "example-wise-logistic"])
+@pytest.mark.parametrize(
+    ("loss", "head"),
+    [
+        ("label-wise-logistic", "multi"),
+        ("label-wise-logistic", 2),
+        ("example-wise-logistic", "multi"),
+        pytest.param("label-wise-logistic", "single", marks=pytest.mark.slow),
+        pytest.param("example-wise-logistic", "single", marks=pytest.mark.slow),
+        pytest.param("example-wise-logistic", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_l1_regularisation_leaves_labels_out(loss: str, head: Any) -> None:
     def fit(l1: float) -> RuleEnsemble:
         return (
@@ -258,7 +267,16 @@ def test_a_regressor_takes_the_same_options() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"head": 2}, {"head": 0.4}, {"l1": 0.5, "loss": "label-wise-logistic"}, {"max_labels": 3}], ids=str
+    "options",
+    [
+        {"head": 2, "loss": "example-wise-logistic"},
+        {"head": 0.4, "loss": "label-wise-logistic"},
+        {"l1": 0.5, "loss": "label-wise-logistic"},
+        {"max_labels": 3},
+        pytest.param({"head": 2}, marks=pytest.mark.slow),
+        pytest.param({"head": 0.4}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_models_go_on_and_are_saved_and_refitted(options: dict[str, Any], tmp_path: Any) -> None:
     from pyboomer import load_model

@@ -19,8 +19,8 @@ from pyboomer.losses import FOR_LABELS, example_wise_logistic, find_loss
 from pyboomer.predicting.decision import Decision, find_decision
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(80, 4))
-Y = (X + RNG.normal(size=(80, 4)) > 0.3).astype(int)
+X = RNG.normal(size=(40, 4))
+Y = (X + RNG.normal(size=(40, 4)) > 0.3).astype(int)
 DECODES = ("loss", "hamming", "subset", "f1", "top-1", "top-3", 0.3, [0.2, 0.4, 0.6, 0.8])
 
 
