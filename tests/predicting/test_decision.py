@@ -48,7 +48,18 @@ LOSSES = {**FOR_LABELS, **OWN}
 OUTPUTS = ("labels", "probabilities")
 
 
-@pytest.fixture(scope="module", params=product(LOSSES, [None, "isotonic"]), ids=lambda param: f"{param[0]}, {param[1]}")
+CALIBRATED = ("label-wise-logistic", "example-wise-logistic", "joint-logistic", "own, joint, odds")
+FITS = [
+    pytest.param(
+        (name, calibration),
+        marks=[pytest.mark.slow] * (calibration is not None and name not in CALIBRATED),
+        id=f"{name}, {calibration}",
+    )
+    for name, calibration in product(LOSSES, [None, "isotonic"])
+]
+
+
+@pytest.fixture(scope="module", params=FITS)
 def model(request: pytest.FixtureRequest) -> BoomerClassifier:
     """A classifier of each loss, calibrated or not, that will decode in many ways."""
     name, calibration = request.param
