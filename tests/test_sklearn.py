@@ -248,7 +248,7 @@ def test_a_grid_search_finds_a_loss_and_a_learning_rate() -> None:
     assert search.predict(X).shape == Y.shape
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_joblib_fits_in_parallel(backend: str) -> None:
     models = Parallel(n_jobs=2, backend=backend)(delayed(classifier(random_state=s).fit)(X, Y) for s in range(3))
     for seed, model in enumerate(models):
