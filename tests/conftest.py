@@ -70,7 +70,7 @@ ORDER = (
     ("columns", "engine"),
     ("data", "datasets", "rules", "test_compat.py", "test_files.py", "test_house.py", "test_metrics.py"),
     (),  # all others
-    ("cli", "dask", "editing", "export"),
+    ("cli", "dask", "editing", "experiments", "export"),
 )
 PLACES = {name: place for place, names in enumerate(ORDER) for name in names}
 
