@@ -70,7 +70,7 @@ ORDER = (
     ("columns", "engine"),
     ("data", "datasets", "rules", "test_compat.py", "test_files.py", "test_house.py", "test_metrics.py"),
     (),  # all others
-    ("cli", "export"),
+    ("cli", "dask", "editing", "experiments", "export"),
 )
 PLACES = {name: place for place, names in enumerate(ORDER) for name in names}
 
@@ -187,7 +187,7 @@ def check_oracle(
         X: Any,
         Y: Array,
         *,
-        n_rules: int = 10,
+        n_rules: int = 6,
         nominal: Sequence[int] = (),
         sample_weight: Array | None = None,
         label_weight: Array | None = None,

@@ -164,6 +164,7 @@ def plot_cluster(result: dict[str, Any]) -> None:
 SLOW = {
     *("plot_figure_1", "plot_rules_on_pixels", "plot_distilled_model", "plot_calibration", "plot_sparse_text"),
     *("plot_early_stopping", "plot_editing_with_an_expert", "plot_page", "plot_regression", "plot_cluster"),
+    *("plot_comparison", "plot_number_of_rules"),
 }
 
 

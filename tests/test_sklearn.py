@@ -41,12 +41,14 @@ Y = (X[:, :3] + 0.3 * RNG.normal(size=(120, 3)) > 0).astype(int)
 
 VARIANTS: list[dict[str, Any]] = [
     {},
-    {"loss": "label-wise-logistic"},
-    {"loss": "example-wise-logistic", "head": "single"},
-    {"loss": "label-wise-logistic", "head": "single"},
     {"loss": "example-wise-logistic", "search": "exact"},
     {"bootstrap": False},
     {"bootstrap": False, "loss": "label-wise-logistic", "head": "single"},
+]
+MORE: list[dict[str, Any]] = [
+    {"loss": "label-wise-logistic"},
+    {"loss": "example-wise-logistic", "head": "single"},
+    {"loss": "label-wise-logistic", "head": "single"},
 ]
 
 
@@ -57,7 +59,9 @@ def classifier(**options: Any) -> BoomerClassifier:
 # --- scikit-learn's own checks ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", VARIANTS, ids=str)
+@pytest.mark.parametrize(
+    "options", [*VARIANTS, *(pytest.param(options, marks=pytest.mark.slow) for options in MORE)], ids=str
+)
 def test_the_checks_of_scikit_learn_pass(options: dict[str, Any]) -> None:
     check(BoomerClassifier(n_rules=300, **options))
 
@@ -244,7 +248,7 @@ def test_a_grid_search_finds_a_loss_and_a_learning_rate() -> None:
     assert search.predict(X).shape == Y.shape
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_joblib_fits_in_parallel(backend: str) -> None:
     models = Parallel(n_jobs=2, backend=backend)(delayed(classifier(random_state=s).fit)(X, Y) for s in range(3))
     for seed, model in enumerate(models):

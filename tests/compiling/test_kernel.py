@@ -1,11 +1,14 @@
 """A kernel works on the arrays it is given."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numba import config
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from pyboomer.compiling import store
 from pyboomer.compiling.kernel import inner, kernel
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
@@ -21,7 +24,11 @@ def test_a_kernel_makes_no_array_of_its_own() -> None:
     assert not make_array.entry.signatures
 
 
-def test_a_function_is_compiled_once_for_numbers_that_callers_name_and_those_they_do_not() -> None:
+def test_a_function_is_compiled_once_for_numbers_that_callers_name_and_those_they_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "list_folders", lambda: [tmp_path])  # where an earlier run has left nothing
+
     @inner
     def add(x: int, y: int) -> int:
         return x + y

@@ -22,6 +22,7 @@ import dask.array as da
 import dask.dataframe as dd
 from click.testing import CliRunner
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
 from pyboomer.cli import boomer
@@ -35,6 +36,14 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 6))
 Y = (X[:, :3] + 0.5 * RNG.normal(size=(N, 3)) > 0.3).astype(np.uint8)
 OPTIONS: dict[str, Any] = {"loss": "label-wise-logistic", "n_rules": 12, "max_bins": 255, "random_state": 1}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forks() -> Iterator[None]:
+    """Workers are forks of a process that has imported everything: each would take longer to import than to learn."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["dask.dataframe", "pyboomer.dask"])
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +80,6 @@ def assert_same(model: Any, local: Any, data: Any) -> None:
     assert model.training_facts_["loss"] == pytest.approx(local.training_facts_["loss"], rel=1e-9)
 
 
-def test_a_sample_that_is_sent_is_not_larger_than_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizing, "ENOUGH", 100)
-    monkeypatch.setattr(sizing, "SHARE", 8)  # on one machine, 150 examples
-    model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*divide(600, 600))
-    assert_same(model, BoomerClassifier(**OPTIONS, max_samples=100).fit(X, Y), X)
-
-
 def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client: Client, teams: list[int]) -> None:
     workers = sorted(client.nthreads())
     options = OPTIONS | {"max_samples": 150}
@@ -93,6 +95,13 @@ def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client:
     local = BoomerClassifier(**options).fit(X, Y)
     assert_same(model, local, X)
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
+
+
+def test_a_sample_that_is_sent_is_not_larger_than_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "ENOUGH", 100)
+    monkeypatch.setattr(sizing, "SHARE", 8)  # on one machine, 150 examples
+    model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*divide(600, 600))
+    assert_same(model, BoomerClassifier(**OPTIONS, max_samples=100).fit(X, Y), X)
 
 
 def test_a_frame_with_categories_missing_values_unknown_labels_and_weights(

@@ -412,7 +412,9 @@ SHAPES = {
 
 
 @needs_data
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (shape[2] > 100)) for name, shape in SHAPES.items()]
+)
 def test_benchmark_data_has_its_published_shape(name: str) -> None:
     if name not in list_datasets():
         pytest.skip(f"{name} is not in the folder that PYBOOMER_DATA names")

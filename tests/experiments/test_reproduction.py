@@ -57,7 +57,7 @@ matplotlib.use("Agg")
 
 TINY = Budget(
     name="quick",
-    n_folds=3,
+    n_folds=2,
     rule_pairs=((0.5, 1.0), (0.3, 1.0)),
     n_rules=100,
     boosting_pairs=((0.3, 1.0),),

@@ -213,7 +213,7 @@ def make_data(n: int = 80) -> tuple[Array, NDArray[np.int8], Loss]:
     return X, Y, joint_logistic().prepare(vectors.astype(np.uint8), counts.astype(float))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("head", ["multi", "single", 2])
+@pytest.mark.parametrize("head", ["multi", "single", pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("unknown", [False, True])
 def test_the_rules_are_those_of_the_reference(head: Any, unknown: bool, check_oracle: Callable[..., Any]) -> None:
     X, Y, loss = make_data()

@@ -19,8 +19,8 @@ from pyboomer.losses import FOR_LABELS, example_wise_logistic, find_loss
 from pyboomer.predicting.decision import Decision, find_decision
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(80, 4))
-Y = (X + RNG.normal(size=(80, 4)) > 0.3).astype(int)
+X = RNG.normal(size=(40, 4))
+Y = (X + RNG.normal(size=(40, 4)) > 0.3).astype(int)
 DECODES = ("loss", "hamming", "subset", "f1", "top-1", "top-3", 0.3, [0.2, 0.4, 0.6, 0.8])
 
 
@@ -48,7 +48,18 @@ LOSSES = {**FOR_LABELS, **OWN}
 OUTPUTS = ("labels", "probabilities")
 
 
-@pytest.fixture(scope="module", params=product(LOSSES, [None, "isotonic"]), ids=lambda param: f"{param[0]}, {param[1]}")
+CALIBRATED = ("label-wise-logistic", "example-wise-logistic", "joint-logistic", "own, joint, odds")
+FITS = [
+    pytest.param(
+        (name, calibration),
+        marks=[pytest.mark.slow] * (calibration is not None and name not in CALIBRATED),
+        id=f"{name}, {calibration}",
+    )
+    for name, calibration in product(LOSSES, [None, "isotonic"])
+]
+
+
+@pytest.fixture(scope="module", params=FITS)
 def model(request: pytest.FixtureRequest) -> BoomerClassifier:
     """A classifier of each loss, calibrated or not, that will decode in many ways."""
     name, calibration = request.param

@@ -10,6 +10,7 @@ tests, the Friedman statistic with ties and the studentised range. What is left 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
@@ -40,8 +41,14 @@ def find_critical_distance(n_approaches: int, n_data: int, alpha: float = 0.05) 
     """
     if n_approaches < 2 or n_data < 1:
         raise ValueError(f"a comparison needs two approaches and a data set, got {n_approaches} and {n_data}")
-    quantile = studentized_range.ppf(1 - alpha, n_approaches, np.inf) / np.sqrt(2)
+    quantile = _find_quantile(n_approaches, alpha) / np.sqrt(2)
     return float(quantile * np.sqrt(n_approaches * (n_approaches + 1) / (6 * n_data)))
+
+
+@cache  # a comparison asks for it at each pair of approaches, and to find it takes milliseconds
+def _find_quantile(n_approaches: int, alpha: float) -> float:
+    """The quantile of the studentised range."""
+    return float(studentized_range.ppf(1 - alpha, n_approaches, np.inf))
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,7 +162,10 @@ def make_case(case: dict[str, Any]) -> tuple[Task, Settings]:
     return Task(columns, Y, weight, label_weight, strata, fixed), make_settings(**case)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] * (name == "a share"), id=name) for name, case in CASES.items()],
+)
 def test_rules_are_those_of_the_reference(case: dict[str, Any], device: Any) -> None:
     task, settings = make_case(case)
     engine = CudaEngine(task, settings, device=device)
