@@ -187,7 +187,7 @@ def check_oracle(
         X: Any,
         Y: Array,
         *,
-        n_rules: int = 6,
+        n_rules: int = 10,
         nominal: Sequence[int] = (),
         sample_weight: Array | None = None,
         label_weight: Array | None = None,

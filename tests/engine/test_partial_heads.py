@@ -67,7 +67,7 @@ def label_sets(rules: RuleEnsemble) -> list[list[int]]:
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("head", ["multi", "single", 2, 4, 9, 0.05, 0.5])
 def test_partial_heads_are_those_of_the_reference(check_oracle: Check, loss: Loss, head: Any) -> None:
-    check_oracle(X, Y, nominal=[5], loss=loss, head=head, n_drawn_features=3)
+    check_oracle(X, Y, nominal=[5], loss=loss, head=head, n_drawn_features=3, n_rules=12)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_partial_heads_are_those_of_the_reference(check_oracle: Check, loss: Los
     ],
 )
 def test_l1_regularised_heads_are_those_of_the_reference(check_oracle: Check, loss: Loss, head: Any) -> None:
-    check_oracle(X, Y, nominal=[5], loss=loss, head=head, l1=0.7, l2=0.5, n_drawn_features=3)
+    check_oracle(X, Y, nominal=[5], loss=loss, head=head, l1=0.7, l2=0.5, n_drawn_features=3, n_rules=12)
 
 
 @pytest.mark.parametrize("head", ["multi", "single", 2, 0.3])
@@ -97,7 +97,7 @@ def test_drawn_labels_are_those_of_the_reference(
 def test_fixed_features_are_considered_as_in_the_reference(
     check_oracle: Check, variant: dict[str, Any], fixed: tuple[int, ...]
 ) -> None:
-    check_oracle(X, Y, nominal=[5], **variant, n_drawn_features=1, fixed_features=fixed)
+    check_oracle(X, Y, nominal=[5], **variant, n_drawn_features=1, fixed_features=fixed, n_rules=15)
 
 
 @pytest.mark.parametrize(
