@@ -242,8 +242,8 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             return loss.prepare(vectors, np.ones(len(vectors)))
         if not self.known_vectors:
             raise ValueError(
-                f"loss {loss.name!r} is about the known label vectors, so known_vectors must be True: over all label "
-                'vectors, it would be loss="label-wise-logistic"'
+                f"loss {loss.name!r} is about the known label vectors, so known_vectors must not be False: over all "
+                'label vectors, it would be loss="label-wise-logistic"'
             )
         return loss.prepare(self.label_vectors_, self.label_vector_counts_)
 
@@ -257,6 +257,10 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
                 stacklevel=5,
             )
         vectors, counts = find_label_vectors(examples.Y[complete], examples.weight[complete])
+        if self.known_vectors == "auto" and loss.decomposable:
+            seen = vectors if complete.all() else find_label_vectors(examples.Y, examples.weight)[0]
+            if not do_repeat(len(seen), examples):  # one that was seen before is hardly ever right
+                vectors, counts = vectors[:0], counts[:0]
         if loss.prepare is not None and not complete.all():
             some = examples.take(np.flatnonzero(~complete))
             assert some.label_weight is not None
@@ -267,8 +271,6 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             vectors = np.vstack([self.label_vectors_, vectors])
             kept = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
             vectors, counts = vectors[kept], np.append(self.label_vector_counts_, counts)[kept]
-        if self.known_vectors == "auto" and loss.decomposable and not do_repeat(len(vectors), examples):
-            vectors, counts = vectors[:0], counts[:0]  # one that was seen before is hardly ever right
         if loss.prepare is not None and len(vectors) * examples.size > MANY:
             warnings.warn(
                 f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "

@@ -167,7 +167,7 @@ def draw_parameters(rng: np.random.Generator, kind: str, n_features: int, n_labe
     sometimes(0.2, "max_samples", None, 1, 3, 0.5, 1.0)
     sometimes(0.6, "max_features", "log2", None, 1, 2, 0.5, 1.0)
     sometimes(0.2, "fixed_features", [0], [n_features - 1], list(range(n_features)))
-    sometimes(0.2, "max_labels", "round-robin", 1, n_labels, 0.5)
+    sometimes(0.2, "max_labels", None, "round-robin", 1, n_labels, 0.5)
     sometimes(0.4, "max_conditions", None, 1, 2, 5)
     sometimes(0.2, "min_coverage", 2, 2.5, 10)
     sometimes(0.25, "max_bins", *((255,) if few else (2, 5, 255, None)))
@@ -182,7 +182,7 @@ def draw_parameters(rng: np.random.Generator, kind: str, n_features: int, n_labe
             sometimes(0.3, "decode", "hamming", "subset", "f1", "top-1", "top-3", 0.3, [0.5] * n_labels)
             sometimes(0.15, "class_weight", {1: 3.0}, {0: 0.5, 1: 2}, "balanced")
         sometimes(0.3, "default_rule", "newton")
-        sometimes(0.15, "known_vectors", False)
+        sometimes(0.15, "known_vectors", False, True)
         sometimes(0.07, "calibration", "isotonic")
     if rng.random() < 0.1:
         drawn["early_stopping"] = True

@@ -24,7 +24,7 @@ from pyboomer import BoomerClassifier, load_model
 from pyboomer.columns.categories import encode, find_categories
 from pyboomer.data.stratification import group_examples
 from pyboomer.engine.sampling import count_examples, count_features, count_labels
-from pyboomer.learning.sizing import find_max_samples
+from pyboomer.learning.sizing import find_max_labels, find_max_samples
 from pyboomer.losses import example_wise_logistic, find_loss, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, drop_needless, learn_rules, predict_example_wise
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -178,7 +178,7 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         bootstrap=get("bootstrap"),
         n_samples=count_examples(find_max_samples(get("max_samples"), n), n, sampling == "with-replacement"),
         strata=strata,
-        n_drawn_labels=count_labels(get("max_labels"), n_labels),
+        n_drawn_labels=count_labels(find_max_labels(get("max_labels"), get("head"), n, n_labels), n_labels),
         n_drawn_features=count_features(get("max_features"), n_features - len(fixed)),
         fixed_features=fixed,
         nominal=problem.nominal,
@@ -489,7 +489,7 @@ def assert_same_rules_of_repetition(rules: RuleEnsemble, expected: RuleEnsemble)
 
 def check_gains(problem: Problem, rng: np.random.Generator, tally: Tally) -> None:
     """The best condition has the same gain, whatever the order of features and labels."""
-    if problem.kind == "classes" or not reads_as_reference(problem) or problem.get("max_labels") is not None:
+    if problem.kind == "classes" or not reads_as_reference(problem) or problem.get("max_labels") not in ("auto", None):
         return
     tally.begin("order of features and labels")
     simple = {"n_rules": 2, "max_conditions": 1, "max_features": None, "fixed_features": None, "max_bins": None}

@@ -30,7 +30,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "max_samples": ("auto", None, 5, 0.5),
     "max_features": ("sqrt", "log2", None, 1, 0.5),
     "fixed_features": (None, ["tempo"], ["tempo", "size"]),
-    "max_labels": (None, "round-robin", 1, 0.5),
+    "max_labels": ("auto", None, "round-robin", 1, 0.5),
     "max_conditions": (None, 1, 3),
     "min_coverage": (1, 3, 2.5),
     "search": ("bound", "exact"),

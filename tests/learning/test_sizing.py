@@ -52,12 +52,11 @@ def test_long_label_vectors_are_learned_in_short_steps() -> None:
     [(1000, 32, None), (1000, 33, 16), (1000, 80, 16), (1000, 81, 17), (20_000, 983, 197), (20_001, 983, None)],
 )
 def test_rules_are_about_a_part_of_many_labels(n: int, n_labels: int, drawn: int | None) -> None:
-    examples = make_examples(n, n_labels, 1)
-    assert find_max_labels("auto", "multi", examples) == drawn
+    assert find_max_labels("auto", "multi", n, n_labels) == drawn
     for head in ("single", 3, 0.5):
-        assert find_max_labels("auto", head, examples) is None
+        assert find_max_labels("auto", head, n, n_labels) is None
     for given in (None, 5, 0.5, "round-robin"):
-        assert find_max_labels(given, "multi", examples) == given
+        assert find_max_labels(given, "multi", n, n_labels) == given
 
 
 def test_the_learning_rate_grows_if_labels_are_drawn() -> None:
@@ -154,3 +153,21 @@ def test_label_vectors_that_hardly_repeat_are_not_decided_among() -> None:
     assert len(repeated.label_vectors_) == 20
     whole = BoomerClassifier(**{**options, "loss": "example-wise-logistic"}).fit(table, labels)
     assert len(whole.label_vectors_) > 30
+
+
+def test_examples_with_unknown_labels_do_not_hide_that_label_vectors_hardly_repeat() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(60, 4))
+    labels = (table @ rng.normal(size=(4, 12)) + rng.normal(size=(60, 12)) > 0.5).astype(float)
+    labels[:50, 0] = np.nan  # ten complete examples, all different
+    model = BoomerClassifier("label-wise-logistic", n_rules=5, random_state=1).fit(table, labels)
+    assert len(model.label_vectors_) == 0
+
+
+def test_label_vectors_stay_known_when_few_examples_go_on() -> None:
+    rng = np.random.default_rng(1)
+    table, labels = rng.normal(size=(200, 4)), rng.integers(0, 2, size=(200, 4))
+    model = BoomerClassifier("label-wise-logistic", n_rules=5, random_state=1, warm_start=True).fit(table, labels)
+    assert len(model.label_vectors_) == 16
+    model.set_params(n_rules=6).fit(table[:10], labels[:10])
+    assert len(model.label_vectors_) == 16

@@ -448,7 +448,9 @@ def test_many_label_vectors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_has_no_meaning_for_it_is_refused() -> None:
-    with pytest.raises(ValueError, match='known_vectors must be True: over all label vectors, it would be loss="label'):
+    with pytest.raises(
+        ValueError, match='known_vectors must not be False: over all label vectors, it would be loss="label'
+    ):
         classifier(known_vectors=False).fit(X, Y)
     with pytest.raises(ValueError, match="cannot weigh their labels"):
         classifier().fit(X, Y, sample_weight=np.full(Y.shape, 0.5))

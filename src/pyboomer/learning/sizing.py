@@ -35,12 +35,11 @@ MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: 1 / SLOWEST
 
 
-def find_max_labels(max_labels: str | int | float | None, head: str | int | float, examples: Examples) -> Any:
-    """How many labels a rule may be about; None for all of them."""
-    n_labels = examples.Y.shape[1]
+def find_max_labels(max_labels: str | int | float | None, head: str | int | float, n: int, n_labels: int) -> Any:
+    """How many labels a rule may be about, learned from n examples; None for all of them."""
     if max_labels != "auto":
         return max_labels
-    if head != "multi" or n_labels <= MANY_LABELS or examples.size > ENOUGH:
+    if head != "multi" or n_labels <= MANY_LABELS or n > ENOUGH:
         return None
     return max(FEWEST_LABELS, -(-n_labels // PART_OF_LABELS))
 
