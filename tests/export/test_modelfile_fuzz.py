@@ -576,6 +576,8 @@ def test_a_file_of_version_1_is_still_read(expected: dict[str, Any], tmp_path: P
     model = load_model(FOLDER / "model-v1.json")
     assert type(model) is BoomerClassifier
     assert model.training_facts_ == {}
+    before = {"default_rule": "newton", "max_samples": None, "max_labels": None, "known_vectors": True}
+    assert model.get_params().items() >= before.items()  # it goes on as it was learned
     assert_as_expected(model, expected)
     model.save(tmp_path / "model.json")
     assert_as_expected(load_model(tmp_path / "model.json"), expected)

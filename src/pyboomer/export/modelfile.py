@@ -39,7 +39,7 @@ KEYS = ("format", "version", "kind", "parameters", "loss", "training", "feature_
 NEW_IN_2: dict[str, Any] = {"kind": "classifier", "training": {}, "calibration": None}
 NEW_IN_3: dict[str, Any] = {"label_vector_counts": None}
 # what models were learned with before there was a parameter for it, where that is not its default
-BEFORE = {"default_rule": "newton"}
+BEFORE = {"default_rule": "newton", "max_samples": None, "max_labels": None, "known_vectors": True}
 
 # not part of a model: code, or how to run rather than what was learned
 SKIPPED = (
