@@ -168,7 +168,8 @@ def compare_rules(name: str, seed: int, n_rules: int, loss: str) -> dict[str, An
     order = np.random.default_rng(seed).permutation(len(X))
     train, test = order[len(X) // 3 :], order[: len(X) // 3]
     nominal = list(load_dataset(name).nominal_features)
-    options = {"loss": loss, "n_rules": n_rules, "max_bins": 255, "random_state": seed, "categorical_features": nominal}
+    options: dict[str, Any] = {"loss": loss, "n_rules": n_rules, "max_bins": 255, "max_labels": None}
+    options |= {"random_state": seed, "categorical_features": nominal}
     row: dict[str, Any] = {"agree": name, "seed": seed, "loss": loss, "rules": n_rules}
     models = {}
     for device in ("cpu", "cuda"):
@@ -211,7 +212,7 @@ def find_threshold(n: int, n_labels: int, n_rules: int, store: Any) -> None:
     """The time of a fit and of predictions by the processor, with one thread and with all, and by the GPU."""
     X, Y = make_million_data(n, 50, n_labels)
     for device, n_jobs in ("cpu", 1), ("cpu", -1), ("cuda", 1):
-        model = BoomerClassifier(n_rules=n_rules, device=device, n_jobs=n_jobs, random_state=1)
+        model = BoomerClassifier(n_rules=n_rules, max_labels=None, device=device, n_jobs=n_jobs, random_state=1)
         seconds, predicting = [], []
         for _ in range(2):  # the first time, something may have to be compiled or loaded
             begin = time.perf_counter()
@@ -229,7 +230,8 @@ def time_fit(name: str, X: np.ndarray, Y: np.ndarray, counts: Sequence[int], sto
     for count in counts:
         for device in ("cuda",):
             begin = time.perf_counter()
-            model = BoomerClassifier(n_rules=count, device=device, random_state=1, n_jobs=-1).fit(X, Y)
+            model = BoomerClassifier(n_rules=count, max_labels=None, device=device, random_state=1, n_jobs=-1)
+            model.fit(X, Y)
             seconds = time.perf_counter() - begin
             store(
                 {"fit": name, "device": device, "rules": count, "seconds": round(seconds, 3), "loss": model.loss_.name}
