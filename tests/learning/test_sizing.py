@@ -171,3 +171,14 @@ def test_label_vectors_stay_known_when_few_examples_go_on() -> None:
     assert len(model.label_vectors_) == 16
     model.set_params(n_rules=6).fit(table[:10], labels[:10])
     assert len(model.label_vectors_) == 16
+
+
+def test_label_vectors_may_hardly_repeat_with_more_labels_than_examples() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(30, 4))
+    labels = (table @ rng.normal(size=(4, 50)) > 2).astype(int)
+    model = BoomerClassifier(n_rules=5, random_state=1).fit(table, labels)
+    assert model.loss_.name == "label-wise-logistic"
+    assert len(model.label_vectors_) == 0
+    classes = BoomerClassifier(n_rules=5, random_state=1).fit(table, np.eye(50, dtype=int)[:30])
+    assert classes.loss_.name == "joint-logistic"

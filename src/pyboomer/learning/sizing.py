@@ -69,8 +69,8 @@ def find_max_samples(max_samples: str | int | float | None, n: int) -> int | flo
 
 
 def do_repeat(n_vectors: int, examples: Examples) -> bool:
-    """Whether label vectors occur several times; or else, whether they are classes."""
-    return n_vectors <= max(examples.size / 2, examples.Y.shape[1] + 1)
+    """Whether label vectors occur several times; or else, whether they are classes, each of one label at most."""
+    return n_vectors <= examples.size / 2 or bool(examples.Y.sum(axis=1).max() <= 1)
 
 
 def choose_loss(examples: Examples, n_vectors: int) -> Loss:
