@@ -115,7 +115,7 @@ def write_songs(table: pd.DataFrame, labels: pd.DataFrame, form: str) -> str:
 
 def write_option(name: str, value: Any) -> list[str]:
     flag = "--" + name.replace("_", "-")
-    if isinstance(value, bool):
+    if isinstance(VALUES[name][0], bool):  # a switch
         return [flag if value else f"--no-{flag[2:]}"]
     if name in ("fixed_features", "categorical_features"):
         return [flag, ",".join(value)] if value else []
