@@ -271,7 +271,10 @@ def test_any_valid_labels_and_features_are_learned_and_predicted(
     assert isinstance(predicted, sp.sparray) == isinstance(labels, sp.sparray)
     known = {tuple(row) for row in (labels.toarray() if sp.issparse(labels) else labels).tolist()}
     rows = {tuple(row) for row in (predicted.toarray() if sp.issparse(predicted) else predicted).tolist()}
-    if options["decode"] == "subset" or (options["decode"] == "loss" and options["loss"].startswith("example")):
+    by_vectors = options["decode"] == "subset" or (
+        options["decode"] == "loss" and options["loss"].startswith("example")
+    )
+    if by_vectors and len(model.label_vectors_) > 0:  # there are none if they hardly repeat
         assert rows <= known
     probabilities = model.predict_proba(table)
     assert probabilities.shape == labels.shape
