@@ -195,19 +195,22 @@ def make_network(n: int, seed: int, n_features: int = 50, n_labels: int = 20) ->
     return X, Y
 
 
+# rules of any length that score all labels, as the paper learns them, but in smaller steps
+LONG: dict[str, Any] = {
+    "n_rules": 2000,
+    "learning_rate": 0.1,
+    "max_features": "log2",
+    "max_labels": None,
+    "max_conditions": None,
+}
+
+
 def make_ours(loss: str, head: str, n_rules: int, *, nominal: Sequence[int] = (), **settings: Any) -> BoomerClassifier:
     """The settings of the comparisons: learning rate 0.3, l2 = 1, bootstrap, log2 features, any length, one thread."""
-    defaults: dict[str, Any] = {"learning_rate": 0.3, "l2": 1.0, "random_state": 1, "n_jobs": 1}
-    defaults |= {
-        "max_samples": None,
-        "max_features": "log2",
-        "max_labels": None,
-        "max_conditions": None,
-    }  # an earlier version has no others
+    defaults: dict[str, Any] = {**LONG, "learning_rate": 0.3, "n_rules": n_rules, "l2": 1.0, "random_state": 1}
+    defaults |= {"n_jobs": 1, "max_samples": None}  # an earlier version has no others
     nominal = list(nominal) or None
-    return BoomerClassifier(
-        LOSSES[loss], head=head, n_rules=n_rules, categorical_features=nominal, **{**defaults, **settings}
-    )
+    return BoomerClassifier(LOSSES[loss], head=head, categorical_features=nominal, **{**defaults, **settings})
 
 
 def make_official(loss: str, head: str, n_rules: int, n_examples: int, *, binned: bool = False, seed: int = 1) -> Any:

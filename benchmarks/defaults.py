@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import REPEAT, describe_machine, describe_measures, format_table, publish
+from common import LONG, REPEAT, describe_machine, describe_measures, format_table, publish
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold
 
@@ -24,13 +24,6 @@ from pyboomer.metrics import example_f1, hamming_loss, subset_zero_one_loss
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")
 MEASURES = {"hamming": hamming_loss, "subset": subset_zero_one_loss, "f1": example_f1}
-LONG: dict[str, Any] = {
-    "n_rules": 2000,
-    "learning_rate": 0.1,
-    "max_features": "log2",
-    "max_labels": None,
-    "max_conditions": None,
-}
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "any number of conditions": {"max_conditions": None},

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import describe_machine, format_table, is_installed, publish
+from common import LONG, describe_machine, format_table, is_installed, publish
 from peers import (
     BOOMER_GRID,
     FOREST_GRID,
@@ -52,13 +52,6 @@ from pyboomer.losses.joint import ALPHA
 from pyboomer.predicting.decoding import decode_by_probability, find_label_vectors
 
 DATA = ("emotions", "birds", "scene", "yeast", "medical", "slashdot", "enron", "llog")
-LONG: dict[str, Any] = {
-    "n_rules": 2000,
-    "learning_rate": 0.1,
-    "max_features": "log2",
-    "max_labels": None,
-    "max_conditions": None,
-}
 OURS: dict[str, dict[str, Any]] = {
     "default": {},
     "joint": {"loss": "joint-logistic", "default_rule": "newton", **LONG},

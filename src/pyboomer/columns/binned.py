@@ -85,7 +85,7 @@ def bin_columns(X: Array, categories: Categories, max_bins: int, n_threads: int 
 
 def mark_bins(n_features: int, categories: Categories) -> NDArray[np.int8]:
     """Which features are nominal, and of which rarer categories share a bin."""
-    nominal = mark_nominal(n_features, categories).astype(np.int8)
+    nominal = mark_nominal(n_features, list(categories)).astype(np.int8)
     nominal[[f for f in categories if len(categories[f]) > LARGEST]] = SHARED
     return nominal
 

@@ -66,11 +66,11 @@ def list_categories(categories: Categories) -> Listed:
     return Listed(features, offsets, np.fromiter(chain.from_iterable(categories.values()), np.float64))
 
 
-def mark_nominal(n_features: int, categories: Categories) -> NDArray[np.bool_]:
-    """Which features are nominal."""
-    nominal = np.zeros(n_features, dtype=bool)
-    nominal[list(categories)] = True
-    return nominal
+def mark_nominal(n_features: int, nominal: list[int] | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which features are nominal, given their indices."""
+    marks = np.zeros(n_features, dtype=bool)
+    marks[nominal] = True
+    return marks
 
 
 def encode(X: Matrix, categories: Categories) -> Matrix:

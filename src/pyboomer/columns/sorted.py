@@ -35,7 +35,7 @@ def sort_columns(X: Array, categories: Categories) -> SortedColumns:
     present = np.empty(n_features, dtype=np.int64)
     keys, orders = np.empty((2, n), dtype=np.uint64), np.empty((2, n), dtype=np.uint32)
     counts = np.empty((8, 256), dtype=np.int64)
-    columns = SortedColumns(example, value, present, position, mark_nominal(n_features, categories))
+    columns = SortedColumns(example, value, present, position, mark_nominal(n_features, list(categories)))
     _sort_rows(value.view(np.uint64), columns, keys, orders, counts)
     return columns
 

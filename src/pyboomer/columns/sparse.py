@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Matrix, Rows
-from pyboomer.columns.categories import Categories, count_below, encode_stored, find_fill, list_categories
+from pyboomer.columns.categories import Categories, count_below, encode_stored, find_fill, list_categories, mark_nominal
 from pyboomer.columns.entries import START, Entries
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
@@ -38,9 +38,8 @@ def store_columns(X: Matrix, categories: Categories) -> SparseColumns:
     value, example = encode_stored(X, listed), X.indices.astype(np.uint32)
     missing = np.flatnonzero(np.isnan(value))
     present = np.diff(start) - np.bincount(np.searchsorted(start, missing, "right") - 1, minlength=n_features)
-    nominal = np.zeros(n_features, dtype=bool)
-    nominal[listed.features] = True
-    return SparseColumns(start, present, example, value, find_fill(n_features, listed), nominal)
+    fill, nominal = find_fill(n_features, listed), mark_nominal(n_features, listed.features)
+    return SparseColumns(start, present, example, value, fill, nominal)
 
 
 def sort_stored(X: Matrix, categories: Categories) -> SparseColumns:

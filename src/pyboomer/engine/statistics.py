@@ -106,7 +106,7 @@ def _take_sections(layout: Any, statistics: Array, labels: NDArray[np.int64], ta
             source = statistics[n, section * width : (section + 1) * width]
             target = taken[n, section * new_width : (section + 1) * new_width]
             for i in range(m):
-                target[i] = source[np.uint64(labels[i])]
+                target[i] = source[np.uint64(labels[i])]  # not tested for a sign
             for i in range(m, new_width):
                 target[i] = 0.0
 

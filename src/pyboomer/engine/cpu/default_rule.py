@@ -87,8 +87,8 @@ def _merge_settled(task: Task, settled: NDArray[np.bool_]) -> tuple[Task, Array]
         return task, np.zeros(task.Y.shape[1])
     first, total = int(settled.argmax()), float(task.weight[settled].sum())
     slope = total * (task.Y[first] > 0) - task.weight[settled] @ (task.Y[settled] > 0)
-    weight = np.where(np.arange(len(settled)) == first, total, task.weight)
-    kept = np.flatnonzero(~settled | (np.arange(len(settled)) == first))
+    weight, kept = task.weight.copy(), ~settled
+    weight[first], kept[first] = total, True
     some = None if task.label_weight is None else task.label_weight[kept]
     return Task(None, task.Y[kept], weight[kept], some), slope
 
