@@ -97,6 +97,30 @@ def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client:
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "has", "where"),
+    [
+        ([3, 3, 3, 3], "aaab", "baab"),  # one moves ...
+        ([3, 3, 3], "aab", "aab"),  # ... but not if that only changes who has more
+        ([2, 9, 1, 1], "abbb", "abaa"),
+        ([5, 0, 5], "aba", "bba"),
+        ([4, 4], ["ab", "ab"], "ab"),  # both have both
+        ([7, 7, 7], "aaa", "aaa"),  # there is nobody else
+    ],
+)
+def test_blocks_move_until_all_workers_have_about_as_much(sizes: list[int], has: Any, where: str) -> None:
+    assert "".join(fitting_module.spread(sizes, [list(workers) for workers in has])) == where
+
+
+def test_rules_are_the_same_wherever_blocks_move(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = sorted(client.nthreads())
+    monkeypatch.setattr(
+        fitting_module, "spread", lambda _, has: [next(w for w in workers if w not in own) for own in has]
+    )
+    model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*divide(300, 500, 400))
+    assert_same(model, BoomerClassifier(**OPTIONS).fit(X, Y), X)
+
+
 def test_a_sample_that_is_sent_is_not_larger_than_enough(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "ENOUGH", 100)
     monkeypatch.setattr(sizing, "SHARE", 8)  # on one machine, 150 examples

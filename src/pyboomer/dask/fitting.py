@@ -320,14 +320,38 @@ def bin_parts(
     for block in blocks:
         if block.status == "error":
             block.result()  # raises what went wrong
-    where = client.who_has(blocks)
+    has = client.who_has(blocks)
+    where = spread([profile.n for _, profile, _ in [*present, *held_out]], [has[block.key] for block in blocks])
     keys: dict[str, tuple[list[str], list[str]]] = {}
-    rows: dict[str, int] = {}
-    for i, (block, (_, profile, _)) in enumerate(zip(blocks, [*present, *held_out], strict=True)):
-        address = min(where[block.key], key=lambda address: (rows.get(address, 0), address))
-        rows[address] = rows.get(address, 0) + profile.n
+    moved: dict[str, list[Any]] = {}
+    for i, (block, address) in enumerate(zip(blocks, where, strict=True)):
         keys.setdefault(address, ([], []))[i >= len(tasks)].append(block.key)
+        if address not in has[block.key]:
+            moved.setdefault(address, []).append(block)
+    for address, some in moved.items():
+        client.replicate(some, workers=[address])
     return keys, merged, blocks
+
+
+def spread(sizes: Sequence[int], has: Sequence[Sequence[str]]) -> list[str]:
+    """Where each block is to be, given its size and the workers that have it.
+
+    Each rule takes as long as the worker that has most to do. So blocks move, once, until all have about as much.
+    """
+    load = dict.fromkeys(sorted({address for workers in has for address in workers}), 0)
+    where: list[str] = []
+    for size, workers in zip(sizes, has, strict=True):
+        where.append(min(workers, key=lambda address: (load[address], address)))
+        load[where[-1]] += size
+    while True:
+        most, least = max(load, key=load.__getitem__), min(load, key=load.__getitem__)
+        gap = load[most] - load[least]
+        movable = [i for i, address in enumerate(where) if address == most and 0 < sizes[i] < gap]
+        if not movable:
+            return where
+        best = min(movable, key=lambda i: abs(gap - 2 * sizes[i]))
+        where[best] = least
+        load[most], load[least] = load[most] - sizes[best], load[least] + sizes[best]
 
 
 def _take(pair: Any, i: int) -> Any:
