@@ -204,7 +204,8 @@ PARAMETERS = (
         "auto",
         '"auto", None, "round-robin", a whole number of at least 1 or a fraction in (0, 1]',
         lambda value: _is_size(value, "auto", "round-robin"),
-        "How many labels, drawn at random, a rule may score: all (None), a number or a fraction. "
+        "How many labels a rule may score: all (None), a number or a fraction. They are dealt like cards, at random, "
+        "and all have their turn. "
         '"round-robin": each label in turn. "auto": a fifth of them, at least 16, if there are more than 32 labels and '
         'at most 20,000 examples, and head="multi"; else all.',
     ),

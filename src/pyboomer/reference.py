@@ -190,6 +190,7 @@ def drop_needless(rule: ReferenceRule, X: Array) -> ReferenceRule:
 
 GOLDEN, MIX_1, MIX_2 = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
+ROUNDS = 32  # times, at most, that rules take the hands of a deck
 
 
 def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -231,9 +232,7 @@ def draw_examples(n: int, setting: Setting, rule: int) -> Array:
 
 def draw_some(choices: NDArray[np.int64], size: int, setting: Setting, rule: int, step: int) -> NDArray[np.int64]:
     """Draw without replacement: the first places of a Fisher-Yates shuffle."""
-    choices = choices.copy()
-    if size >= len(choices):
-        return choices
+    choices, size = choices.copy(), min(size, len(choices))
     for i, u in enumerate(draw_uniform(setting, rule, step, size)):
         j = i + int(u * (len(choices) - i))
         choices[[i, j]] = choices[[j, i]]
@@ -248,10 +247,17 @@ def draw_features(n_features: int, setting: Setting, rule: int, step: int) -> ND
 
 
 def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]:
-    """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn."""
+    """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn.
+
+    They are dealt like cards: a shuffled deck makes hands, which rules take in turn.
+    """
     if not setting.n_drawn_labels:
         return np.array([(rule - 1) % n_labels])
-    return np.sort(draw_some(np.arange(n_labels), setting.n_drawn_labels, setting, rule, LABELS_STEP))
+    size = setting.n_drawn_labels
+    hands = n_labels // size
+    deck, hand = (rule - 1) // (hands * min(hands**2, ROUNDS)), (rule - 1) % hands
+    dealt = draw_some(np.arange(n_labels), (hand + 1) * size, setting, deck, LABELS_STEP)
+    return np.sort(dealt[hand * size :])
 
 
 # --- Algorithm 2: find_head -------------------------------------------------------------------------------------------

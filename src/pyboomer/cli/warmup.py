@@ -45,6 +45,7 @@ def warmup(ctx: click.Context, sparse: bool, regression: bool, quiet: bool, **pa
     rng = np.random.default_rng(1)
     X = rng.random((6000, 8)) * (rng.random((6000, 8)) < 0.5)  # large enough for threads to share
     Y = (X[:, :3] + 0.1 * rng.random((6000, 3)) > 0.3).astype(np.float64 if regression else np.int64)
+    Y = np.tile(Y, 14)  # enough labels to be dealt
     for some in (slice(None), slice(60)):
         table = sp.csr_array(X[some]) if sparse else X[some]
         model = estimator(n_rules=5, random_state=1, **given).fit(table, Y[some])

@@ -44,6 +44,8 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
+    if array_type.layout != "C":
+        raise TypeError(f"vectors are read from C-contiguous arrays, not from {array_type}")
     data = context.make_array(array_type)(context, builder, array).data
     return builder.gep(data, [position])
 

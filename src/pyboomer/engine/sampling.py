@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.kernel import kernel, plain
 from pyboomer.compiling.simd import count_trailing_zeros
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
+ROUNDS = 32  # times, at most, that rules take the hands of a deck
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
@@ -179,38 +180,64 @@ def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
     return Draw(choices, fixed, np.empty(min(size, len(choices)) + len(fixed), dtype=np.int64))
 
 
+@plain
+def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int]:
+    """Which deck the labels of a rule are from, and which of its hands they are; the default rule is number 0.
+
+    Labels are dealt like cards: a shuffled deck makes hands of the same size, and rules take these in turn, several
+    times before the deck is shuffled anew. So all labels have their turn, and what is known of a hand may lie together.
+    """
+    return (rule - 1) // count_per_deck(n_labels, size), (rule - 1) % (n_labels // size)
+
+
+@plain
+def count_per_deck(n_labels: int, size: int) -> int:
+    """How many rules take hands of the same deck."""
+    hands = n_labels // size
+    return hands * min(hands * hands, ROUNDS)
+
+
 @kernel
 def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
-    """Draw the labels that a rule may be about, or take the next in turn; the default rule is number 0."""
+    """Deal the labels that a rule may be about, or take the next in turn; the default rule is number 0."""
+    n, size = labels.choices.shape[0], labels.drawn.shape[0]
     if in_turn:
-        labels.drawn[0] = (rule - 1) % labels.choices.shape[0]
+        labels.drawn[0] = (rule - 1) % n
     else:
-        fill_with_draw(seed, rule, LABELS_STEP, labels)
+        deck, hand = find_hand(rule, n, size)
+        _fill(_start_stream(seed, deck, LABELS_STEP), hand * size, labels)
 
 
 @kernel
 def fill_with_draw(seed: int, rule: int, step: int, draw: Draw) -> None:
-    """Draw without replacement, and add what is fixed: features (Alg. 3, line 2), or labels.
+    """Draw features without replacement, and add what is fixed (Alg. 3, line 2).
 
     `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
     """
+    _fill(_start_stream(seed, rule, step), 0, draw)
+
+
+@kernel
+def _fill(z: np.uint64, first: int, draw: Draw) -> None:
+    """Fill what is to be drawn from the places of a Fisher-Yates shuffle, from `first` on, and from what is fixed."""
     choices, fixed, drawn = draw.choices, draw.fixed, draw.drawn
     n, n_fixed = choices.shape[0], fixed.shape[0]
-    size = drawn.shape[0] - n_fixed
+    last = first + drawn.shape[0] - n_fixed
+    shuffles = last - first < n
     for i in range(n_fixed):
         drawn[i] = fixed[i]
-    z = _start_stream(seed, rule, step)
-    for i in range(size):  # the first places of a Fisher-Yates shuffle, each put in its place
+    for i in range(last):
         z += _GOLDEN
-        j = i + _below(z, n - i) if size < n else i
+        j = i + _below(z, n - i) if shuffles else i
         choices[i], choices[j] = choices[j], choices[i]
-        place = n_fixed + i
-        while place > 0 and drawn[place - 1] > choices[i]:
-            drawn[place] = drawn[place - 1]
-            place -= 1
-        drawn[place] = choices[i]
-    for i in range(size - 1, -1, -1):  # all swaps undone, the last one first
-        j = i + _below(z, n - i) if size < n else i
+        if i >= first:  # put in its place
+            place = n_fixed + i - first
+            while place > 0 and drawn[place - 1] > choices[i]:
+                drawn[place] = drawn[place - 1]
+                place -= 1
+            drawn[place] = choices[i]
+    for i in range(last - 1, -1, -1):  # all swaps undone, the last one first
+        j = i + _below(z, n - i) if shuffles else i
         choices[i], choices[j] = choices[j], choices[i]
         z -= _GOLDEN
 

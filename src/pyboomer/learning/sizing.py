@@ -41,7 +41,7 @@ def find_max_labels(max_labels: str | int | float | None, head: str | int | floa
         return max_labels
     if head != "multi" or n_labels <= MANY_LABELS or n > ENOUGH:
         return None
-    return max(FEWEST_LABELS, -(-n_labels // PART_OF_LABELS))
+    return max(FEWEST_LABELS, n_labels // PART_OF_LABELS)
 
 
 def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss, drawn: int | None = None) -> float:

@@ -299,7 +299,7 @@ class Shard:
 
     def take(self, columns: NDArray[np.int64]) -> None:
         """Statistics are about some columns from now on; -1 stands for padding."""
-        self.terms = np.where(columns >= 0, self.ledger.statistics[:, columns], 0.0)
+        self.terms = np.ascontiguousarray(np.where(columns >= 0, self.ledger.statistics[:, columns], 0.0))
 
     def sum_bins(self, features: NDArray[np.int64], scales: Scales) -> tuple[Whole, Whole]:
         """Sums of statistics over the bins of some features, of what is covered, and of weights."""

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
+from pyboomer.engine.cpu.dealing import Dealt, Examples, take_hand
 from pyboomer.engine.cpu.refinement import cover, refine_rule
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
 from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
 from pyboomer.engine.promise import Chunk
 from pyboomer.engine.rating import choose_head, focus_rating, sum_examples
-from pyboomer.engine.sampling import draw_examples, fill_with_labels
+from pyboomer.engine.sampling import draw_examples, fill_with_labels, find_hand
 from pyboomer.engine.statistics import (
     Layout,
     add_scores_to_rows,
@@ -29,17 +30,7 @@ from pyboomer.engine.statistics import (
     take_labels,
 )
 from pyboomer.engine.sweeping import Sample
-from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
-
-
-class Examples(NamedTuple):
-    """The training examples as compiled code sees them."""
-
-    truth: Truth | JointTruth
-    scores: Array
-    statistics: Array
-    weight: Array
 
 
 class Found(NamedTuple):
@@ -54,19 +45,30 @@ class Found(NamedTuple):
 
 
 class View(NamedTuple):
-    """The labels that a rule is about, and their statistics."""
+    """The labels that a rule may be about, and their statistics."""
 
     labels: NDArray[np.int64]
     statistics: Array
+    hand: int  # which they are, if they were dealt
 
 
-@inner
-def look_at(labels: Labels, seed: int, rule: int, statistics: Array) -> View:
+@by_kind
+def look_at(examples: Any, labels: Labels, seed: int, rule: int) -> View:
     """The labels that a rule may be about."""
+
+
+@look_at.of(Examples)
+def _look_at_all(examples: Examples, labels: Labels, seed: int, rule: int) -> View:
     if not labels.some:
-        return View(labels.draw.choices, statistics)
+        return View(labels.draw.choices, examples.statistics, 0)
     fill_with_labels(seed, rule, labels.in_turn, labels.draw)
-    return _focus(labels.layout, statistics, labels.draw.drawn, labels.room)
+    return _focus(labels.layout, examples.statistics, labels.draw.drawn, labels.room)
+
+
+@look_at.of(Dealt)
+def _look_at_hand(examples: Dealt, labels: Labels, seed: int, rule: int) -> View:
+    _, hand = find_hand(rule, labels.draw.choices.shape[0], labels.draw.drawn.shape[0])
+    return View(examples.labels[hand], examples.statistics[hand], hand)
 
 
 @inner
@@ -75,7 +77,34 @@ def _focus(layout: Layout, statistics: Array, labels: NDArray[np.int64], room: A
     n, size = statistics.shape[0], count_columns(resize(layout, labels.shape[0]))
     own = room[: n * size].reshape((n, size))
     take_labels(layout, statistics, labels, own)
-    return View(labels, own)
+    return View(labels, own, 0)
+
+
+@by_kind
+def change(examples: Any, view: View, rows: Rows, found: Found, m: int) -> None:
+    """Add the m scores of a rule to the examples that it covers, and bring their statistics up to date (line 4)."""
+
+
+@change.of(Examples)
+def _change_all(examples: Examples, view: View, rows: Rows, found: Found, m: int) -> None:
+    for k in range(found.head.shape[0]):
+        found.head[k] = 0.0
+    for i in range(m):
+        found.head[view.labels[found.labels[i]]] = found.scores[i]
+    begin, end = view.labels[found.labels[0]], view.labels[found.labels[m - 1]] + 1
+    add_scores_to_rows(examples.scores, rows, found.head, begin, end)
+    update(examples.truth, examples.scores, rows, examples.statistics, begin, end)
+
+
+@change.of(Dealt)
+def _change_hand(examples: Dealt, view: View, rows: Rows, found: Found, m: int) -> None:
+    for k in range(found.head.shape[0]):
+        found.head[k] = 0.0
+    for i in range(m):
+        found.head[found.labels[i]] = found.scores[i]
+    begin, end, scores = found.labels[0], found.labels[m - 1] + 1, examples.scores[view.hand]
+    add_scores_to_rows(scores, rows, found.head, begin, end)
+    update(take_hand(examples.truth, view.hand), scores, rows, examples.statistics[view.hand], begin, end)
 
 
 # --- The examples that a rule is learned from -------------------------------------------------------------------------
@@ -236,38 +265,34 @@ def _learn_partial(
 
 @kernel
 def learn_rules(
-    columns: Any, examples: Examples, labels: Labels, heads: Any, plan: Plan, found: Found, first: int, chunk: Chunk
+    columns: Any, examples: Any, labels: Labels, heads: Any, plan: Plan, found: Found, first: int, chunk: Chunk
 ) -> tuple[int, np.int64]:
     """Learn rules from number `first` on (Alg. 1, lines 3 to 8), as many as a chunk has room for.
 
     Scores and statistics are updated; the statistics of a user's own loss are left to the caller. Returns how many
     rules were learned, and how many examples the last one covers: the first in `plan.sampling.rows`.
     """
-    seed, rows, longest, head = plan.search.seed, plan.sampling.rows, plan.longest, found.head
+    seed, rows, longest = plan.search.seed, plan.sampling.rows, plan.longest
     used = used_scores = 0
     n_rows = np.int64(0)
     for t in range(chunk.gain.shape[0]):
         if used + longest > chunk.conditions.shape[0]:
             return t, n_rows
         rule, body = first + t, chunk.conditions[used : used + longest]
-        view = look_at(labels, seed, rule, examples.statistics)
+        view = look_at(examples, labels, seed, rule)
         sample = _draw_sample(plan.sampling, seed, rule, examples.weight, view.statistics)  # line 5
         n_rows, size, m, gain, coverage = learn_rule(heads, columns, plan, sample, examples.weight, rule, body, found)
         chunk.n_conditions[t], chunk.gain[t], chunk.coverage[t] = size, gain, coverage
         used += size
         n_scores = 0
-        own_labels, own_scores = chunk.labels[used_scores:], chunk.scores[used_scores:]
-        for k in range(head.shape[0]):
-            head[k] = 0.0
         for i in range(m):
-            k = view.labels[found.labels[i]]
-            head[k] = plan.learning_rate * found.scores[i]  # line 8
-            own_labels[n_scores], own_scores[n_scores] = k, head[k]
-            n_scores += heads.penalty.l1 == 0.0 or found.scores[i] != 0.0  # L1 regularisation leaves labels out
+            found.labels[n_scores], found.scores[n_scores] = found.labels[i], plan.learning_rate * found.scores[i]
+            n_scores += heads.penalty.l1 == 0.0 or found.scores[n_scores] != 0.0  # L1 regularisation leaves labels out
         n_scores = max(n_scores, 1)  # if none is left: the last one, which stands in the first place
+        for i in range(n_scores):  # line 8
+            chunk.labels[used_scores + i] = view.labels[found.labels[i]]
+            chunk.scores[used_scores + i] = found.scores[i]
         chunk.n_scores[t] = n_scores
         used_scores += n_scores
-        begin, end = np.int64(own_labels[0]), np.int64(own_labels[n_scores - 1]) + 1
-        add_scores_to_rows(examples.scores, rows[:n_rows], head, begin, end)
-        update(examples.truth, examples.scores, rows[:n_rows], examples.statistics, begin, end)  # line 4, next round
+        change(examples, view, rows[:n_rows], found, n_scores)  # line 4 of the next round
     return chunk.gain.shape[0], n_rows

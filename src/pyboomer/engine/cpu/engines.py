@@ -8,7 +8,8 @@ import numpy as np
 
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import bins
-from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
+from pyboomer.engine.cpu import dealing
+from pyboomer.engine.cpu.boosting import Found, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.sampled import SampledSteps, suits
@@ -61,17 +62,21 @@ class ExampleEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, n_threads=1)
-        self.ledger.write()
+        self.dealer = None
+        if dealing.suits(self.ledger, self.labels, self.heads):
+            self.dealer = dealing.Dealer(self.ledger, self.labels, self.plan.search.seed)
+        else:
+            self.ledger.write()
         k = self.heads.layout.n_labels
         self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), make_zeros((1, pad(task.Y.shape[1])))[0])
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
         ledger, plan = self.ledger, self.plan
-        examples = Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
         most = 1 if isinstance(self.heads, Single) else self.heads.layout.n_labels
         while count > 0:
-            chunk = _make_chunk(count if ledger.has_twin else 1, plan.longest, most)
+            examples, limit = self._show(count)
+            chunk = _make_chunk(limit, plan.longest, most)
             learned, n_rows = learn_rules(
                 self.task.columns, examples, self.labels, self.heads, plan, self.found, self.n_rules, chunk
             )
@@ -80,6 +85,21 @@ class ExampleEngine(Learner):
             self.chunks.append(_cut_chunk(chunk, learned))
             self.n_rules += learned
             count -= learned
+
+    def _show(self, count: int) -> tuple[dealing.Examples | dealing.Dealt, int]:
+        """The examples, and how many rules of so many may be learned before something else is to be done."""
+        ledger = self.ledger
+        if self.dealer is not None:
+            dealt, left = self.dealer.deal(self.n_rules)
+            return dealt, min(count, left)
+        examples = dealing.Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
+        return examples, count if ledger.has_twin else 1
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples."""
+        if self.dealer is not None:
+            self.dealer.take_back()
+        return super().training_loss()
 
 
 class BinnedEngine(Learner):
