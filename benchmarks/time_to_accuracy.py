@@ -23,6 +23,8 @@ from common import REPEAT, Split, describe_machine, format_table, load_split, ma
 
 N_TEST = 50_000
 TOLERANCE = 1.02
+POINTS = 40  # of a curve: each takes a tenth longer than the one before
+SHARES = (0.03, 0.06, 0.12, 0.25, 0.5, 1)  # of all rules that mlrl-boomer learns, each in a fit of its own
 SIZES = ("20000", "200000", "2000000")
 REAL = ("scene", "yeast", "enron", "bibtex", "delicious")
 PACKAGES = ("xgboost", "lightgbm", "catboost", "mlrl-boomer")
@@ -149,7 +151,7 @@ def run_worker(task: dict[str, Any]) -> None:
         begin = read_clock()
         fitted = fit(split, count, task["rate"], task["threads"], setting)
         seconds.append([after - before for before, after in zip(begin, read_clock(), strict=True)])
-    at = sorted({max(1, round(rounds * share)) for share in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1)})
+    at = sorted({max(1, round(rounds * share)) for share in np.geomspace(0.02, 1, POINTS)})
     if task["system"] == "mlrl-boomer":
         at = [rounds]  # there are no predictions by some of the rules
     curve = []
@@ -169,9 +171,10 @@ def list_tasks(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for system in args.systems:
                 ours = system == "pyboomer"
                 rates = [0.0] if ours else args.rates
-                counts = {"pyboomer": [args.rules], "mlrl-boomer": [args.rules // 4, args.rules]}.get(
-                    system, [args.rounds]
-                )
+                counts = {
+                    "pyboomer": [args.rules],
+                    "mlrl-boomer": [round(share * args.rules) for share in SHARES],
+                }.get(system, [args.rounds])
                 for rate in rates:
                     for rounds in counts:
                         setting = args.setting if ours else OPTIONS.get(system, {})
