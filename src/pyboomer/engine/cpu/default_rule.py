@@ -1,8 +1,9 @@
 """The default rule predicts the same scores for all examples (Alg. 1, line 2).
 
 Its head is the best constant there is (`losses.constant`), or the paper's first step towards it. All examples with the
-same labels have the same loss, gradient and Hessian then, so that each label vector is looked at once. If the loss is
-about known label vectors, one is enough: log Z - y . f - b differs between two examples by what is linear in f.
+same labels have the same loss, gradient and Hessian then, so that each label vector is looked at once. By the
+label-wise loss, it is enough to know how many have a label. If the loss is about known label vectors, one of them is
+enough: log Z - y . f - b differs between two examples by what is linear in f.
 """
 
 from collections.abc import Callable
@@ -17,11 +18,12 @@ from pyboomer.engine.heads import Penalty, make_room, shape_system, solve_system
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.engine.statistics import Dense, Diagonal, count_columns
 from pyboomer.losses.constant import Solve, minimise_constant
-from pyboomer.losses.truth import JointTruth
-from pyboomer.losses.twins import QUADRATIC
+from pyboomer.losses.truth import JointTruth, Truth
+from pyboomer.losses.twins import LABEL_WISE, QUADRATIC
 from pyboomer.predicting.decoding import group_equal, pack_bits
 from pyboomer.rules.precision import FLOOR
 
+BLOCK = 4096  # examples that are looked at together
 TOLERANCE = 1e-6  # of the residual of conjugate gradients, relative to the right-hand side; later steps do the rest
 
 
@@ -51,7 +53,10 @@ def find_default_head(ledger: Ledger, settings: Settings) -> tuple[Array, float]
     task, slope = ledger.task, np.zeros(ledger.n_labels)
     if isinstance(ledger.truth, JointTruth):
         task, slope = _merge_settled(task, ledger.truth.known.settled)
-    return _find_minimum(Ledger(merge_equal(task), ledger.loss, False, ledger.threads), slope, penalty)
+    alone = isinstance(ledger.truth, Truth) and ledger.truth.loss == LABEL_WISE
+    merged = _merge_labels(task) if alone else merge_equal(task)
+    total = float(task.weight.sum())
+    return _find_minimum(Ledger(merged, ledger.loss, False, ledger.threads), slope, penalty, total)
 
 
 def _take_newton_step(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
@@ -81,6 +86,20 @@ def merge_equal(task: Task) -> Task:
     return Task(None, Y[first], np.bincount(group, weights=weight).astype(np.float64), some)
 
 
+def _merge_labels(task: Task) -> Task:
+    """The task with two examples, of all labels and of none: a label weighs as much as those that have it, or not."""
+    sums, signed = np.zeros((2, task.Y.shape[1]))
+    for begin in range(0, len(task.Y), BLOCK):
+        some = slice(begin, begin + BLOCK)
+        weight = np.broadcast_to(task.weight[some, None], task.Y[some].shape)
+        if task.label_weight is not None:
+            weight = weight * task.label_weight[some]
+        sums += weight.sum(axis=0)
+        signed += (weight * task.Y[some]).sum(axis=0)
+    label_weight = np.maximum([sums + signed, sums - signed], 0.0) / 2
+    return Task(None, np.repeat(np.array([[1], [-1]], dtype=np.int8), len(sums), axis=1), np.ones(2), label_weight)
+
+
 def _merge_settled(task: Task, settled: NDArray[np.bool_]) -> tuple[Task, Array]:
     """The task with one example for all whose label vectors are known ones, and by how much their loss is steeper."""
     if not settled.any():
@@ -93,14 +112,16 @@ def _merge_settled(task: Task, settled: NDArray[np.bool_]) -> tuple[Task, Array]
     return Task(None, task.Y[kept], weight[kept], some), slope
 
 
-def _find_minimum(ledger: Ledger, slope: Array, penalty: Penalty) -> tuple[Array, float]:
-    """The best constant and its gain; the loss is that of the examples, and what is linear in the scores."""
+def _find_minimum(ledger: Ledger, slope: Array, penalty: Penalty, total: float) -> tuple[Array, float]:
+    """The best constant and its gain; the loss is that of the examples, and what is linear in the scores.
+
+    `total` is the weight of all examples before they were merged.
+    """
     k, weight = ledger.n_labels, ledger.task.weight
-    total = float(weight.sum())
 
     def rate(p: Array) -> float:
         ledger.scores[:, :k] = p
-        return ledger.mean_loss() * total + float(slope @ p)
+        return ledger.mean_loss() * float(weight.sum()) + float(slope @ p)
 
     def derive(p: Array) -> tuple[Array, Solve]:
         ledger.scores[:, :k] = p
