@@ -30,6 +30,7 @@ REAL = ("scene", "yeast", "enron", "bibtex", "delicious")
 PACKAGES = ("xgboost", "lightgbm", "catboost", "mlrl-boomer")
 SYSTEMS = (
     "pyboomer",
+    "pyboomer, label-wise loss",
     "XGBoost, a model per label",
     "XGBoost, vector leaves",
     "LightGBM, a model per label",
@@ -117,9 +118,14 @@ def fit_official(split: Split, rounds: int, rate: float, threads: int, setting: 
 
 
 FITS = dict(
-    zip(SYSTEMS, (fit_pyboomer, fit_xgboost, fit_xgboost, fit_lightgbm, fit_catboost, fit_official), strict=True)
+    zip(
+        SYSTEMS,
+        (fit_pyboomer, fit_pyboomer, fit_xgboost, fit_xgboost, fit_lightgbm, fit_catboost, fit_official),
+        strict=True,
+    )
 )
 OPTIONS = {
+    "pyboomer, label-wise loss": {"loss": "label-wise-logistic"},
     "XGBoost, vector leaves": {"multi_strategy": "multi_output_tree"},
 }
 
@@ -144,7 +150,7 @@ def run_worker(task: dict[str, Any]) -> None:
     """Measure one system with one rate on one data set; print a line of JSON."""
     split = load_data(task["data"], task["seed"])
     fit, rounds, setting = FITS[task["system"]], task["rounds"], task["setting"]
-    if task["system"] == "pyboomer":
+    if task["system"].startswith("pyboomer"):
         fit(split, 3, task["rate"], task["threads"], setting)  # compiles
     seconds = []
     for count in (1, rounds):
@@ -169,15 +175,14 @@ def list_tasks(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for data in args.data:
         for seed in args.seeds:
             for system in args.systems:
-                ours = system == "pyboomer"
+                ours = system.startswith("pyboomer")
                 rates = [0.0] if ours else args.rates
                 counts = {
-                    "pyboomer": [args.rules],
                     "mlrl-boomer": [round(share * args.rules) for share in SHARES],
-                }.get(system, [args.rounds])
+                }.get(system, [args.rules if ours else args.rounds])
                 for rate in rates:
                     for rounds in counts:
-                        setting = args.setting if ours else OPTIONS.get(system, {})
+                        setting = args.setting if system == "pyboomer" else OPTIONS.get(system, {})
                         yield {
                             "data": data,
                             "seed": seed,
