@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, load, make_zeros, pad, splat, store, total, where_above
-from pyboomer.engine.statistics import CACHE, Dense, Diagonal, Layout, Outer, count_columns, sum_hessians, sum_rows
+from pyboomer.compiling.simd import CACHE, LANES, load, make_zeros, pad, splat, store, total, where_above
+from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, sum_hessians, sum_rows
 from pyboomer.rules.precision import FLOOR, TIE
 
 CONJUGATE_GRADIENTS_FROM = 17  # labels; below, forming and eliminating the K x K system is faster ...

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import CACHE, LANES, load, pad, prefetch, store
+from pyboomer.compiling.simd import LANES, load, pad, prefetch, store
 
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
-SOME = 32  # examples that memory is asked for at once
+SOME = 16  # examples that memory is asked for at once
+NEAR = 2**15  # numbers that are added up without asking for them ahead
 
 
 class Diagonal(NamedTuple):
@@ -158,13 +159,7 @@ def sum_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Ar
     """
     for s in range(sums.shape[0]):
         sums[s] = 0.0
-    if rows.shape[0] * sums.shape[0] < CACHE:
-        return add_rows(statistics, first, rows, weights, sums)
-    for begin in range(0, rows.shape[0], SOME):
-        end = min(begin + SOME, rows.shape[0])
-        fetch_rows(statistics, first, sums.shape[0], rows[end : end + SOME])
-        add_rows(statistics, first, rows[begin:end], weights, sums)
-    return sum_weights(rows, weights)
+    return add_rows(statistics, first, rows, weights, sums)
 
 
 @inner(error_model="numpy")
@@ -179,6 +174,19 @@ def fetch_rows(statistics: Array, first: int, size: int, rows: Rows) -> None:
 @inner(error_model="numpy")
 def add_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Array) -> float:
     """Add the statistics of some examples to sums, see `sum_rows`; returns the sum of their weights."""
+    if rows.shape[0] * sums.shape[0] < NEAR:
+        _add_block(statistics, first, rows, weights, sums)
+    else:
+        for begin in range(0, rows.shape[0], SOME):
+            end = min(begin + SOME, rows.shape[0])
+            fetch_rows(statistics, first, sums.shape[0], rows[end : end + SOME])
+            _add_block(statistics, first, rows[begin:end], weights, sums)
+    return sum_weights(rows, weights)
+
+
+@inner(error_model="numpy")
+def _add_block(statistics: Array, first: int, rows: Rows, weights: Array, sums: Array) -> None:
+    """The same, column by column."""
     size = statistics.shape[1]
     for s in range(0, sums.shape[0], 2 * LANES):  # two vectors at a time; an odd last one is done twice
         other = s + LANES if s + LANES < sums.shape[0] else s
@@ -190,7 +198,6 @@ def add_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Ar
             two = two + weights[n] * load(statistics, n * size + first + other)
         store(sums, s, one)
         store(sums, other, two)
-    return sum_weights(rows, weights)
 
 
 @kernel

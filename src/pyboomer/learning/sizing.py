@@ -11,7 +11,7 @@ a part of the examples is enough to choose conditions by.
 | 90,000 | 0.3 | 20,000 |
 | 400,000 and more | 0.3 | a twentieth |
 
-Of many labels, a rule that is about all of them suits none of them well. So rules are about some, drawn at random: a
+Of many labels, a rule that is about all of them suits none of them well. So rules are about some, dealt at random: a
 fifth of more than 32 labels, but at least 16. Each label has fewer rules then, and the rate is larger: sqrt(K / m)
 times, for m of K labels.
 
