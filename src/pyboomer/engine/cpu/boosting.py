@@ -87,24 +87,29 @@ def change(examples: Any, view: View, rows: Rows, found: Found, m: int) -> None:
 
 @change.of(Examples)
 def _change_all(examples: Examples, view: View, rows: Rows, found: Found, m: int) -> None:
-    for k in range(found.head.shape[0]):
-        found.head[k] = 0.0
     for i in range(m):
-        found.head[view.labels[found.labels[i]]] = found.scores[i]
-    begin, end = view.labels[found.labels[0]], view.labels[found.labels[m - 1]] + 1
+        found.labels[i] = view.labels[found.labels[i]]
+    begin, end = _write_head(found, m)
     add_scores_to_rows(examples.scores, rows, found.head, begin, end)
     update(examples.truth, examples.scores, rows, examples.statistics, begin, end)
 
 
 @change.of(Dealt)
 def _change_hand(examples: Dealt, view: View, rows: Rows, found: Found, m: int) -> None:
+    begin, end = _write_head(found, m)
+    scores = examples.scores[view.hand]
+    add_scores_to_rows(scores, rows, found.head, begin, end)
+    update(take_hand(examples.truth, view.hand), scores, rows, examples.statistics[view.hand], begin, end)
+
+
+@inner
+def _write_head(found: Found, m: int) -> tuple[np.int64, np.int64]:
+    """Write m scores where their labels are, and 0 elsewhere; returns where they begin and end."""
     for k in range(found.head.shape[0]):
         found.head[k] = 0.0
     for i in range(m):
         found.head[found.labels[i]] = found.scores[i]
-    begin, end, scores = found.labels[0], found.labels[m - 1] + 1, examples.scores[view.hand]
-    add_scores_to_rows(scores, rows, found.head, begin, end)
-    update(take_hand(examples.truth, view.hand), scores, rows, examples.statistics[view.hand], begin, end)
+    return found.labels[0], found.labels[m - 1] + 1
 
 
 # --- The examples that a rule is learned from -------------------------------------------------------------------------
@@ -285,11 +290,11 @@ def learn_rules(
         chunk.n_conditions[t], chunk.gain[t], chunk.coverage[t] = size, gain, coverage
         used += size
         n_scores = 0
-        for i in range(m):
+        for i in range(m):  # line 8
             found.labels[n_scores], found.scores[n_scores] = found.labels[i], plan.learning_rate * found.scores[i]
             n_scores += heads.penalty.l1 == 0.0 or found.scores[n_scores] != 0.0  # L1 regularisation leaves labels out
         n_scores = max(n_scores, 1)  # if none is left: the last one, which stands in the first place
-        for i in range(n_scores):  # line 8
+        for i in range(n_scores):
             chunk.labels[used_scores + i] = view.labels[found.labels[i]]
             chunk.scores[used_scores + i] = found.scores[i]
         chunk.n_scores[t] = n_scores
