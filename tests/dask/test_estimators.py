@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextvars import Context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 from click.testing import CliRunner
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Status, Worker
 from distributed.utils import get_mp_context
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
@@ -113,11 +114,15 @@ def test_blocks_move_until_all_workers_have_about_as_much(sizes: list[int], has:
 
 
 def test_rules_are_the_same_wherever_blocks_move(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def set_status(status: Status, pause_at: float, dask_worker: Worker) -> None:
+        dask_worker.memory_manager.memory_pause_fraction = pause_at
+        dask_worker.status = status
+
     workers = sorted(client.nthreads())
-    monkeypatch.setattr(
-        fitting_module, "spread", lambda _, has: [next(w for w in workers if w not in own) for own in has]
-    )
+    monkeypatch.setattr(fitting_module, "spread", lambda _, has: [workers[0], workers[0], *[own[0] for own in has[2:]]])
+    client.run(set_status, Status.paused, False, workers=workers[:1])  # as if short of memory: Dask sends it nothing
     model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*divide(300, 500, 400))
+    client.run(set_status, Status.running, 0.8, workers=workers[:1])
     assert_same(model, BoomerClassifier(**OPTIONS).fit(X, Y), X)
 
 
@@ -141,12 +146,14 @@ def test_a_frame_with_categories_missing_values_unknown_labels_and_weights(
     weight = pd.Series(RNG.random(N) + 0.5, index=frame.index)
     weight.iloc[:30] = 0.0
     options = OPTIONS | {"loss": "example-wise-logistic", "class_weight": {1: 2.0}}
-    local = BoomerClassifier(**options).fit(frame, labels, weight)
+    local = BoomerClassifier(**options).fit(frame, labels, weight, eval_set=(frame[:600], labels[:600]))
     parts = [dd.from_pandas(data, npartitions=4) for data in (frame, labels, weight)]
+    held_out = parts[0].partitions[:2], parts[1].partitions[:2]
     with monkeypatch.context() as alone:
         alone.setattr("distributed.client._global_clients", {})  # there is no client but the one that is passed
-        model = Context().run(DaskBoomerClassifier(**options, client=client).fit, *parts)
+        model = Context().run(partial(DaskBoomerClassifier(**options, client=client).fit, *parts, eval_set=held_out))
     assert_same(model, local, frame)
+    np.testing.assert_allclose(model.validation_curve_, local.validation_curve_)  # weights are not for what is held out
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
     np.testing.assert_allclose(model.label_vector_counts_, local.label_vector_counts_)
     assert model.client_ is client
@@ -269,8 +276,15 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
     with pytest.raises(TypeError, match=r"dask.array.from_array"):
         DaskBoomerClassifier().fit(X, Y)
     bad = da.from_array(np.where(Y == 1, 7, Y), chunks=600)
-    with pytest.raises(ValueError, match="Y must hold only 0 and 1"):
+    with pytest.raises(ValueError, match="block 0: Y must hold only 0 and 1"):
         DaskBoomerClassifier(**OPTIONS).fit(data[0], bad)
+    weight = da.from_array(np.arange(N) - 0.5, chunks=600)
+    with pytest.raises(ValueError, match="X has 1200 examples, but sample_weight has 600"):
+        DaskBoomerClassifier(**OPTIONS).fit(*data, weight[:600])
+    with pytest.raises(ValueError, match=r"block 0: sample_weight must not be negative, got -0\.5 for example 0"):
+        DaskBoomerClassifier(**OPTIONS).fit(*data, weight)
+    with pytest.raises(ValueError, match=r"eval_set: block \d: Y has 2 labels"):
+        DaskBoomerClassifier(**OPTIONS).fit(*data, eval_set=(data[0], data[1].rechunk(600)[:, :2]))
 
 
 def test_workers_may_share_a_process() -> None:

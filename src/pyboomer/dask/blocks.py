@@ -4,7 +4,8 @@ Results of blocks are put together here, too. They come out the same however exa
 are added up in fixed point, and who is looked at depends on the numbers of examples alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,19 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
 
 MOST_ROWS = 2**22  # of different labels and weights of labels
+
+
+def named(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Let errors say which block they are about: what is done takes its name first."""
+
+    @wraps(work)
+    def call(name: str, *arguments: Any) -> Any:
+        try:
+            return work(*arguments)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{name}: {error}") from None
+
+    return call
 
 
 # --- Labels -----------------------------------------------------------------------------------------------------------
@@ -61,6 +75,7 @@ def measure_weights(weight: Any) -> tuple[int, float]:
     return len(values), float(values.max(initial=0.0)) if values.ndim == 1 else 1.0
 
 
+@named
 def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> tuple[Profile | None, Kinds | None]:
     """Look at the labels of a block, whose number is `number`; there is nothing to tell of one without rows."""
     if y.shape[0] == 0:
@@ -181,6 +196,7 @@ class Sketch(NamedTuple):
     sample: Array  # some examples
 
 
+@named
 def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_names: Any) -> Sketch | None:
     """Read the features of a block, whose first example has the number `first` of n; None if no example counts."""
     past = getattr(model, "rules_", None)
@@ -239,6 +255,7 @@ def find_sample_edges(samples: Sequence[Array], nominal: Sequence[int], max_bins
     ]
 
 
+@named
 def count_categories(X: Any, absent: Any, model: Any, schema: Schema, features: Sequence[int]) -> list[NDArray[Any]]:
     """How often each category of some features occurs in a block."""
     matrix = read_table(model, X, schema)
@@ -274,6 +291,7 @@ class Reading(NamedTuple):
     past: RuleEnsemble | None
 
 
+@named
 def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading) -> tuple[Block, Ends]:
     """Bin the examples of a block that count, and read their labels."""
     model, schema, edges, scale, past = reading

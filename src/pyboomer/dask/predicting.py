@@ -19,6 +19,8 @@ def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) 
     call = getattr(model, method)
     shared = share(model)
     if isinstance(X, da.Array):
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got {X.ndim}")
         X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         meta = call(np.zeros((1, X.shape[1])), **options)[:0]
         flat = meta.ndim == 1
