@@ -114,6 +114,11 @@ def test_blocks_move_until_all_workers_have_about_as_much(sizes: list[int], has:
 
 
 def test_rules_are_the_same_wherever_blocks_move(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def count_threads() -> int:
+        from pyboomer.dask.team import MEMBERS
+
+        return sum(member.shard.threads.n_threads for member in MEMBERS.values())
+
     def set_status(status: Status, pause_at: float, dask_worker: Worker) -> None:
         dask_worker.memory_manager.memory_pause_fraction = pause_at
         dask_worker.status = status
@@ -121,8 +126,12 @@ def test_rules_are_the_same_wherever_blocks_move(client: Client, monkeypatch: py
     workers = sorted(client.nthreads())
     monkeypatch.setattr(fitting_module, "spread", lambda _, has: [workers[0], workers[0], *[own[0] for own in has[2:]]])
     client.run(set_status, Status.paused, False, workers=workers[:1])  # as if short of memory: Dask sends it nothing
-    model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*divide(300, 500, 400))
+    seen: list[dict[str, int]] = []
+    model = DaskBoomerClassifier(
+        **OPTIONS, client=client, n_jobs=2, callbacks=lambda _: seen.append(client.run(count_threads))
+    ).fit(*divide(300, 500, 400))
     client.run(set_status, Status.running, 0.8, workers=workers[:1])
+    assert seen[0][workers[0]] == 2
     assert_same(model, BoomerClassifier(**OPTIONS).fit(X, Y), X)
 
 

@@ -19,6 +19,7 @@ from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import ToPickle
 from distributed.utils_comm import gather_from_workers
+from joblib import parallel_config
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
@@ -140,7 +141,8 @@ async def join(
 ) -> int:
     """Make a shard of some blocks, those learned from and those held out; returns its size."""
     blocks, held_out = [await fetch(some, dask_worker) for some in keys[dask_worker.address]]
-    n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
+    with parallel_config(backend="threading"):  # the process is a daemon, of which joblib believes that it has one
+        n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit, dask_worker.address] = Member(shard)
     dask_worker.handlers[OPERATION] = _make_handler(dask_worker.address)
