@@ -296,14 +296,19 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
         DaskBoomerClassifier(**OPTIONS).fit(*data, eval_set=(data[0], data[1].rechunk(600)[:, :2]))
 
 
-def test_workers_may_share_a_process() -> None:
-    data = divide(400, 400, 400)
+def test_workers_may_share_a_process_and_unknown_labels_go_with_the_default_loss() -> None:
+    labels = np.where(RNG.random(Y.shape) < 0.2, np.nan, Y)
+    options = OPTIONS | {"loss": "auto"}
+    local = BoomerClassifier(**options).fit(X, labels)
+    assert local.loss_.name == "joint-logistic"
+    data = da.from_array(X, chunks=(400, 6)), da.from_array(labels, chunks=(400, 3))
     with (
         LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as threads,
         Client(threads) as client,
     ):
-        model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*data)
-    assert str(model.rules_) == str(BoomerClassifier(**OPTIONS).fit(X, Y).rules_)
+        model = DaskBoomerClassifier(**options, client=client).fit(*data)
+    assert_same(model, local, X)
+    np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
 
 
 def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
