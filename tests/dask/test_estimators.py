@@ -260,6 +260,12 @@ def test_the_command_line_learns_and_predicts_on_a_cluster(
     predicted = pd.read_parquet(output).sort_values("song")
     assert list(predicted.columns) == ["song", "mood_0", "mood_1", "mood_2"]
     np.testing.assert_array_equal(predicted.iloc[:, 1:], local.predict(frame[[*"abcdef", "song"]]))
+    for arguments, message in (
+        ([pattern.replace("part", "gone")], "No such file"),
+        ([pattern, "--id", "mood_1"], "'mood_1' is the name of a prediction as well"),
+    ):
+        run = CliRunner().invoke(boomer, ["predict", model, *arguments, "-o", f"{output}.parquet", *on_cluster])
+        assert message in str(run.output) + str(run.exception)
 
     def lose(*_: Any) -> None:
         raise RuntimeError("training on the cluster ended: worker 7 was lost. More is said in Python")
