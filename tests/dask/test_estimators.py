@@ -290,6 +290,8 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
             DaskBoomerClassifier(**OPTIONS | options).fit(*data)
     with pytest.raises(TypeError, match=r"dask.array.from_array"):
         DaskBoomerClassifier().fit(X, Y)
+    with pytest.raises(TypeError, match=r"X is a DataFrame of Dask: pass X.compute\(\)"):
+        BoomerClassifier().fit(dd.from_pandas(pd.DataFrame(X), npartitions=2), Y)
     bad = da.from_array(np.where(Y == 1, 7, Y), chunks=600)
     with pytest.raises(ValueError, match="block 0: Y must hold only 0 and 1"):
         DaskBoomerClassifier(**OPTIONS).fit(data[0], bad)
