@@ -293,8 +293,15 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
     with pytest.raises(TypeError, match=r"X is a DataFrame of Dask: pass X.compute\(\)"):
         BoomerClassifier().fit(dd.from_pandas(pd.DataFrame(X), npartitions=2), Y)
     bad = da.from_array(np.where(Y == 1, 7, Y), chunks=600)
-    with pytest.raises(ValueError, match="block 0: Y must hold only 0 and 1"):
+    with pytest.raises(ValueError, match=r"block \d: Y must hold only 0 and 1"):
         DaskBoomerClassifier(**OPTIONS).fit(data[0], bad)
+    mixture = dd.from_delayed(
+        [dask.delayed(pd.DataFrame)({"a": [value] * 600}) for value in ("x", 3)], meta={"a": object}, verify_meta=False
+    )
+    with pytest.raises(ValueError, match="block 1: feature 'a' is of numbers here and of text in other blocks"):
+        DaskBoomerClassifier(**OPTIONS).fit(mixture, data[1])
+    with pytest.raises(TypeError, match=r"client must be a distributed.Client, got 'tcp://host:8786'"):
+        DaskBoomerClassifier(**OPTIONS, client="tcp://host:8786").fit(*data)
     weight = da.from_array(np.arange(N) - 0.5, chunks=600)
     with pytest.raises(ValueError, match="X has 1200 examples, but sample_weight has 600"):
         DaskBoomerClassifier(**OPTIONS).fit(*data, weight[:600])

@@ -292,14 +292,17 @@ class Reading(NamedTuple):
 
 
 @named
-def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading) -> tuple[Block, Ends]:
-    """Bin the examples of a block that count, and read their labels."""
+def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held_out: bool) -> tuple[Block, Ends]:
+    """Bin the examples of a block that count, and read their labels; classes have no weights if they are held out."""
     model, schema, edges, scale, past = reading
     labels = model._read_labels(y, model._form)
     examples = _read_present(read_table(model, X, schema), labels, weight)
     assert examples is not None
     matrix = examples.matrix
-    examples = model._weigh(examples._replace(matrix=None), labels.form)
+    examples = examples._replace(matrix=None)
+    if not held_out:
+        _refuse_mixtures(matrix, schema)
+        examples = model._weigh(examples, labels.form)
     n = len(examples.Y)
     codes = np.empty((len(schema.names), n), dtype=np.uint8)
     ends = Ends(*np.full((2, len(schema.names), 256), np.nan))
@@ -318,6 +321,15 @@ def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading) -> t
         first, codes, Y if scale == 1 else Y / scale, None if ones else examples.weight, examples.label_weight, scores
     )
     return block, ends
+
+
+def _refuse_mixtures(matrix: Any, schema: Schema) -> None:
+    """Refuse numbers where other blocks have text, which are no categories."""
+    for f, categories in schema.nominal.items():
+        if not sp.issparse(matrix) and (matrix[:, f] == len(categories)).any():
+            raise ValueError(
+                f"feature {schema.names[f]!r} is of numbers here and of text in other blocks: turn it all into text"
+            )
 
 
 def _take_column(matrix: Any, f: int, schema: Schema) -> Array:

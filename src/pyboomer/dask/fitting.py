@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -66,10 +65,10 @@ class Counted(NamedTuple):
 
 def find_client(client: Client | None) -> Client:
     """The client given, or the one that there is."""
-    if client is not None:
-        return client
+    if client is not None and not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got {client!r}")
     try:
-        return default_client()
+        return client or default_client()
     except ValueError:
         raise ValueError(
             "there is no Dask client: make one, `from distributed import Client; client = Client()`, or pass client="
@@ -310,12 +309,10 @@ def bin_parts(
     reading: Reading,
 ) -> tuple[dict[str, tuple[list[str], list[str]]], Ends, list[Any]]:
     """Bin all parts: the keys of the blocks that each worker is to have, the ends of bins, and what keeps blocks."""
-    unweighted = copy(reading.model)  # weights of classes are for what is learned from
-    unweighted.class_weight = None
-    shared, shared_for_others = share(reading), share(reading._replace(model=unweighted))
+    shared, shared_for_others = share(reading), share(reading)
     encode, take = dask.delayed(encode_block), dask.delayed(_take)
-    tasks = [encode(part.name, part.X, part.y, part.weight, first, shared) for part, _, first in present]
-    others = [encode(part.name, part.X, part.y, part.weight, first, shared_for_others) for part, _, first in held_out]
+    tasks = [encode(part.name, part.X, part.y, part.weight, first, shared, False) for part, _, first in present]
+    others = [encode(part.name, part.X, part.y, None, first, shared_for_others, True) for part, _, first in held_out]
     blocks = client.compute([take(task, 0) for task in [*tasks, *others]] + [take(task, 1) for task in tasks])
     blocks, ends = blocks[: len(tasks) + len(others)], blocks[len(tasks) + len(others) :]
     merged: Ends = client.submit(merge_ends, ends, pure=False).result()
