@@ -29,6 +29,7 @@ from pyboomer import BoomerClassifier, BoomerRegressor, load_model
 from pyboomer.cli import boomer
 from pyboomer.dask import DaskBoomerClassifier, DaskBoomerRegressor
 from pyboomer.dask import fitting as fitting_module
+from pyboomer.dask.blocks import profile_block
 from pyboomer.dask.team import TeamEngine
 from pyboomer.learning import sizing
 
@@ -213,6 +214,12 @@ def test_targets_and_rules_to_go_on_with(client: Client) -> None:  # noqa: ARG00
     assert len(model.rules_) == 6
     assert_same(model.set_params(n_rules=12).fit(*data), local, X)
     np.testing.assert_allclose(model.predict(data[0]).compute(), local.predict(X), rtol=1e-9, atol=1e-11)
+
+
+def test_targets_far_from_0_have_the_spread_that_they_have_near_it() -> None:
+    blocks = np.array_split(X[:, 0] + 1e9, 7)
+    profiles = [profile_block("block", y, None, BoomerRegressor(), 1.0, i)[0] for i, y in enumerate(blocks)]
+    assert np.std(fitting_module.find_alike(profiles)) == pytest.approx(np.std(X[:, 0]))
 
 
 def test_two_fits_at_once_stop_early_like_one(client: Client) -> None:

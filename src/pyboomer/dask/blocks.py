@@ -66,7 +66,7 @@ class Profile(NamedTuple):
     weight: int  # in units
     largest: float  # weight
     known: NDArray[np.bool_]  # (K,): whether any target is
-    moments: Array  # of targets: how many there are, their sum, the sum of their squares
+    moments: Array  # of targets: how many there are, their sum, the sum of the squares of their distances to the mean
 
 
 def measure_weights(weight: Any) -> tuple[int, float]:
@@ -98,7 +98,7 @@ def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> 
         known = np.asarray(examples.label_weight.any(axis=0))
     moments, kinds = np.zeros(3), None
     if isinstance(labels.form, TargetForm):
-        moments = np.array([examples.Y.size, examples.Y.sum(), np.square(examples.Y).sum()])
+        moments = np.array([examples.Y.size, examples.Y.sum(), examples.Y.size * examples.Y.var()])
     else:
         kinds = _list_kinds(examples, labels.form, whole, number)
     largest = float(examples.weight.max())

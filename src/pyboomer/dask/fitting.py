@@ -199,11 +199,12 @@ def merge_examples(reader: Any, counted: Counted, form: Any) -> Examples:
 
 
 def find_alike(profiles: Sequence[Profile]) -> NDArray[Any]:
-    """Two targets of the same mean and standard deviation as all; of labels, nothing is said."""
-    count, total, squares = np.sum([profile.moments for profile in profiles], axis=0)
-    mean = total / max(count, 1)
-    spread = np.sqrt(max(squares / max(count, 1) - mean**2, 0.0))
-    return np.array([[mean - spread], [mean + spread]])
+    """Two targets of the same standard deviation as all; of labels, nothing is said."""
+    counts, totals, squares = np.array([profile.moments for profile in profiles]).T
+    count = max(counts.sum(), 1)
+    distances = totals / np.maximum(counts, 1) - totals.sum() / count  # of the means of blocks, which squares are about
+    spread = np.sqrt((squares + counts * np.square(distances)).sum() / count)
+    return np.array([[-spread], [spread]])
 
 
 def balance(kinds: Kinds, Y: NDArray[Any], form: Any) -> Any:
