@@ -262,9 +262,9 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
             if not do_repeat(len(seen), examples):  # one that was seen before is hardly ever right
                 vectors, counts = vectors[:0], counts[:0]
         if loss.prepare is not None and not complete.all():
-            some = examples.take(np.flatnonzero(~complete))
-            assert some.label_weight is not None
-            vectors, counts = add_incomplete(vectors, counts, some.Y, some.label_weight > 0, some.weight)
+            assert examples.label_weight is not None
+            known = examples.label_weight[~complete] > 0
+            vectors, counts = add_incomplete(vectors, counts, examples.Y[~complete], known, examples.weight[~complete])
         if go_on and loss.prepare is not None:  # rules that minimise a loss cannot go on with another
             vectors, counts = self.label_vectors_, self.label_vector_counts_
         elif go_on:  # those of the examples before stay known

@@ -660,6 +660,7 @@ def test_a_display_shows_its_segments() -> None:
         (["train", "digits7", "-o", "m.json", "--xml", "a"], "--xml goes with an ARFF file"),
         (["train", "gone.arff", "-o", "m.json"], "gone.arff: No such file"),
         (["train", "gone.csv", "-o", "m.json"], "gone.csv: No such file"),
+        (["train", "gone.parquet", "-o", "m.json"], "gone.parquet: No such file"),
         (["train", "some/where", "-o", "m.json"], "some/where: there is no such file"),
         (["train", "songs.txt", "-o", "m.json"], "what format is this?"),
         (["train", "bad.arff", "-o", "m.json"], "bad.arff"),

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextvars import Context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 from click.testing import CliRunner
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Status, Worker
 from distributed.utils import get_mp_context
 
 from pyboomer import BoomerClassifier, BoomerRegressor, load_model
 from pyboomer.cli import boomer
 from pyboomer.dask import DaskBoomerClassifier, DaskBoomerRegressor
 from pyboomer.dask import fitting as fitting_module
+from pyboomer.dask.blocks import profile_block
 from pyboomer.dask.team import TeamEngine
 from pyboomer.learning import sizing
 
@@ -113,11 +115,24 @@ def test_blocks_move_until_all_workers_have_about_as_much(sizes: list[int], has:
 
 
 def test_rules_are_the_same_wherever_blocks_move(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def count_threads() -> int:
+        from pyboomer.dask.team import MEMBERS
+
+        return sum(member.shard.threads.n_threads for member in MEMBERS.values())
+
+    def set_status(status: Status, pause_at: float, dask_worker: Worker) -> None:
+        dask_worker.memory_manager.memory_pause_fraction = pause_at
+        dask_worker.status = status
+
     workers = sorted(client.nthreads())
-    monkeypatch.setattr(
-        fitting_module, "spread", lambda _, has: [next(w for w in workers if w not in own) for own in has]
-    )
-    model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*divide(300, 500, 400))
+    monkeypatch.setattr(fitting_module, "spread", lambda _, has: [workers[0], workers[0], *[own[0] for own in has[2:]]])
+    client.run(set_status, Status.paused, False, workers=workers[:1])  # as if short of memory: Dask sends it nothing
+    seen: list[dict[str, int]] = []
+    model = DaskBoomerClassifier(
+        **OPTIONS, client=client, n_jobs=2, callbacks=lambda _: seen.append(client.run(count_threads))
+    ).fit(*divide(300, 500, 400))
+    client.run(set_status, Status.running, 0.8, workers=workers[:1])
+    assert seen[0][workers[0]] == 2
     assert_same(model, BoomerClassifier(**OPTIONS).fit(X, Y), X)
 
 
@@ -141,12 +156,14 @@ def test_a_frame_with_categories_missing_values_unknown_labels_and_weights(
     weight = pd.Series(RNG.random(N) + 0.5, index=frame.index)
     weight.iloc[:30] = 0.0
     options = OPTIONS | {"loss": "example-wise-logistic", "class_weight": {1: 2.0}}
-    local = BoomerClassifier(**options).fit(frame, labels, weight)
+    local = BoomerClassifier(**options).fit(frame, labels, weight, eval_set=(frame[:600], labels[:600]))
     parts = [dd.from_pandas(data, npartitions=4) for data in (frame, labels, weight)]
+    held_out = parts[0].partitions[:2], parts[1].partitions[:2]
     with monkeypatch.context() as alone:
         alone.setattr("distributed.client._global_clients", {})  # there is no client but the one that is passed
-        model = Context().run(DaskBoomerClassifier(**options, client=client).fit, *parts)
+        model = Context().run(partial(DaskBoomerClassifier(**options, client=client).fit, *parts, eval_set=held_out))
     assert_same(model, local, frame)
+    np.testing.assert_allclose(model.validation_curve_, local.validation_curve_)  # weights are not for what is held out
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
     np.testing.assert_allclose(model.label_vector_counts_, local.label_vector_counts_)
     assert model.client_ is client
@@ -199,6 +216,12 @@ def test_targets_and_rules_to_go_on_with(client: Client) -> None:  # noqa: ARG00
     np.testing.assert_allclose(model.predict(data[0]).compute(), local.predict(X), rtol=1e-9, atol=1e-11)
 
 
+def test_targets_far_from_0_have_the_spread_that_they_have_near_it() -> None:
+    blocks = np.array_split(X[:, 0] + 1e9, 7)
+    profiles = [profile_block("block", y, None, BoomerRegressor(), 1.0, i)[0] for i, y in enumerate(blocks)]
+    assert np.std(fitting_module.find_alike(profiles)) == pytest.approx(np.std(X[:, 0]))
+
+
 def test_two_fits_at_once_stop_early_like_one(client: Client) -> None:
     options = OPTIONS | {"n_rules": 60, "early_stopping": True, "n_iter_no_change": 10, "learning_rate": 0.9}
     local = BoomerClassifier(**options).fit(X[:800], Y[:800], eval_set=(X[800:], Y[800:]))
@@ -244,6 +267,12 @@ def test_the_command_line_learns_and_predicts_on_a_cluster(
     predicted = pd.read_parquet(output).sort_values("song")
     assert list(predicted.columns) == ["song", "mood_0", "mood_1", "mood_2"]
     np.testing.assert_array_equal(predicted.iloc[:, 1:], local.predict(frame[[*"abcdef", "song"]]))
+    for arguments, message in (
+        ([pattern.replace("part", "gone")], "No such file"),
+        ([pattern, "--id", "mood_1"], "'mood_1' is the name of a prediction as well"),
+    ):
+        run = CliRunner().invoke(boomer, ["predict", model, *arguments, "-o", f"{output}.parquet", *on_cluster])
+        assert message in str(run.output) + str(run.exception)
 
     def lose(*_: Any) -> None:
         raise RuntimeError("training on the cluster ended: worker 7 was lost. More is said in Python")
@@ -268,19 +297,40 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
             DaskBoomerClassifier(**OPTIONS | options).fit(*data)
     with pytest.raises(TypeError, match=r"dask.array.from_array"):
         DaskBoomerClassifier().fit(X, Y)
+    with pytest.raises(TypeError, match=r"X is a DataFrame of Dask: pass X.compute\(\)"):
+        BoomerClassifier().fit(dd.from_pandas(pd.DataFrame(X), npartitions=2), Y)
     bad = da.from_array(np.where(Y == 1, 7, Y), chunks=600)
-    with pytest.raises(ValueError, match="Y must hold only 0 and 1"):
+    with pytest.raises(ValueError, match=r"block \d: Y must hold only 0 and 1"):
         DaskBoomerClassifier(**OPTIONS).fit(data[0], bad)
+    mixture = dd.from_delayed(
+        [dask.delayed(pd.DataFrame)({"a": [value] * 600}) for value in ("x", 3)], meta={"a": object}, verify_meta=False
+    )
+    with pytest.raises(ValueError, match="block 1: feature 'a' is of numbers here and of text in other blocks"):
+        DaskBoomerClassifier(**OPTIONS).fit(mixture, data[1])
+    with pytest.raises(TypeError, match=r"client must be a distributed.Client, got 'tcp://host:8786'"):
+        DaskBoomerClassifier(**OPTIONS, client="tcp://host:8786").fit(*data)
+    weight = da.from_array(np.arange(N) - 0.5, chunks=600)
+    with pytest.raises(ValueError, match="X has 1200 examples, but sample_weight has 600"):
+        DaskBoomerClassifier(**OPTIONS).fit(*data, weight[:600])
+    with pytest.raises(ValueError, match=r"block 0: sample_weight must not be negative, got -0\.5 for example 0"):
+        DaskBoomerClassifier(**OPTIONS).fit(*data, weight)
+    with pytest.raises(ValueError, match=r"eval_set: block \d: Y has 2 labels"):
+        DaskBoomerClassifier(**OPTIONS).fit(*data, eval_set=(data[0], data[1].rechunk(600)[:, :2]))
 
 
-def test_workers_may_share_a_process() -> None:
-    data = divide(400, 400, 400)
+def test_workers_may_share_a_process_and_unknown_labels_go_with_the_default_loss() -> None:
+    labels = np.where(RNG.random(Y.shape) < 0.2, np.nan, Y)
+    options = OPTIONS | {"loss": "auto"}
+    local = BoomerClassifier(**options).fit(X, labels)
+    assert local.loss_.name == "joint-logistic"
+    data = da.from_array(X, chunks=(400, 6)), da.from_array(labels, chunks=(400, 3))
     with (
         LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as threads,
         Client(threads) as client,
     ):
-        model = DaskBoomerClassifier(**OPTIONS, client=client).fit(*data)
-    assert str(model.rules_) == str(BoomerClassifier(**OPTIONS).fit(X, Y).rules_)
+        model = DaskBoomerClassifier(**options, client=client).fit(*data)
+    assert_same(model, local, X)
+    np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
 
 
 def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:

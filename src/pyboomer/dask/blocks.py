@@ -4,7 +4,8 @@ Results of blocks are put together here, too. They come out the same however exa
 are added up in fixed point, and who is looked at depends on the numbers of examples alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,19 @@ from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
 
 MOST_ROWS = 2**22  # of different labels and weights of labels
+
+
+def named(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Let errors say which block they are about: what is done takes its name first."""
+
+    @wraps(work)
+    def call(name: str, *arguments: Any) -> Any:
+        try:
+            return work(*arguments)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{name}: {error}") from None
+
+    return call
 
 
 # --- Labels -----------------------------------------------------------------------------------------------------------
@@ -52,7 +66,7 @@ class Profile(NamedTuple):
     weight: int  # in units
     largest: float  # weight
     known: NDArray[np.bool_]  # (K,): whether any target is
-    moments: Array  # of targets: how many there are, their sum, the sum of their squares
+    moments: Array  # of targets: how many there are, their sum, the sum of the squares of their distances to the mean
 
 
 def measure_weights(weight: Any) -> tuple[int, float]:
@@ -61,6 +75,7 @@ def measure_weights(weight: Any) -> tuple[int, float]:
     return len(values), float(values.max(initial=0.0)) if values.ndim == 1 else 1.0
 
 
+@named
 def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> tuple[Profile | None, Kinds | None]:
     """Look at the labels of a block, whose number is `number`; there is nothing to tell of one without rows."""
     if y.shape[0] == 0:
@@ -83,7 +98,7 @@ def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> 
         known = np.asarray(examples.label_weight.any(axis=0))
     moments, kinds = np.zeros(3), None
     if isinstance(labels.form, TargetForm):
-        moments = np.array([examples.Y.size, examples.Y.sum(), np.square(examples.Y).sum()])
+        moments = np.array([examples.Y.size, examples.Y.sum(), examples.Y.size * examples.Y.var()])
     else:
         kinds = _list_kinds(examples, labels.form, whole, number)
     largest = float(examples.weight.max())
@@ -181,6 +196,7 @@ class Sketch(NamedTuple):
     sample: Array  # some examples
 
 
+@named
 def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_names: Any) -> Sketch | None:
     """Read the features of a block, whose first example has the number `first` of n; None if no example counts."""
     past = getattr(model, "rules_", None)
@@ -239,6 +255,7 @@ def find_sample_edges(samples: Sequence[Array], nominal: Sequence[int], max_bins
     ]
 
 
+@named
 def count_categories(X: Any, absent: Any, model: Any, schema: Schema, features: Sequence[int]) -> list[NDArray[Any]]:
     """How often each category of some features occurs in a block."""
     matrix = read_table(model, X, schema)
@@ -274,14 +291,18 @@ class Reading(NamedTuple):
     past: RuleEnsemble | None
 
 
-def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading) -> tuple[Block, Ends]:
-    """Bin the examples of a block that count, and read their labels."""
+@named
+def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held_out: bool) -> tuple[Block, Ends]:
+    """Bin the examples of a block that count, and read their labels; classes have no weights if they are held out."""
     model, schema, edges, scale, past = reading
     labels = model._read_labels(y, model._form)
     examples = _read_present(read_table(model, X, schema), labels, weight)
     assert examples is not None
     matrix = examples.matrix
-    examples = model._weigh(examples._replace(matrix=None), labels.form)
+    examples = examples._replace(matrix=None)
+    if not held_out:
+        _refuse_mixtures(matrix, schema)
+        examples = model._weigh(examples, labels.form)
     n = len(examples.Y)
     codes = np.empty((len(schema.names), n), dtype=np.uint8)
     ends = Ends(*np.full((2, len(schema.names), 256), np.nan))
@@ -300,6 +321,15 @@ def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading) -> t
         first, codes, Y if scale == 1 else Y / scale, None if ones else examples.weight, examples.label_weight, scores
     )
     return block, ends
+
+
+def _refuse_mixtures(matrix: Any, schema: Schema) -> None:
+    """Refuse numbers where other blocks have text, which are no categories."""
+    for f, categories in schema.nominal.items():
+        if not sp.issparse(matrix) and (matrix[:, f] == len(categories)).any():
+            raise ValueError(
+                f"feature {schema.names[f]!r} is of numbers here and of text in other blocks: turn it all into text"
+            )
 
 
 def _take_column(matrix: Any, f: int, schema: Schema) -> Array:

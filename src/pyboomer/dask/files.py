@@ -1,9 +1,12 @@
 """Files of a cluster: tables in many parts, read by the workers, and predictions written by them, part by part."""
 
 from collections.abc import Sequence
+from errno import ENOENT
+from os import strerror
 from typing import Any
 
 import dask.dataframe as dd
+import fsspec
 import pandas as pd
 
 from pyboomer.dask.parts import share
@@ -12,6 +15,9 @@ from pyboomer.dask.predicting import predict_frame
 
 def read_files(data: str, sep: str | None) -> Any:
     """The tables that a pattern such as `part-*.parquet` stands for, as one DataFrame; without `sep`, Parquet."""
+    files, _, paths = fsspec.get_fs_token_paths(data)
+    if not any(map(files.exists, paths)):
+        raise FileNotFoundError(ENOENT, strerror(ENOENT), data)
     if sep is None:
         return dd.read_parquet(data)
     size = {"blocksize": None} if data.lower().endswith(".gz") else {}  # what is compressed cannot be divided
@@ -25,6 +31,8 @@ def write_predictions(model: Any, method: str, table: Any, ids: Sequence[str], f
         raise ValueError(f"the data do not fit the model: missing column {missing[0]!r}")
     columns = list(dict.fromkeys([*ids, *names]))
     empty = _predict_part(table._meta_nonempty.head(1), model, method, names, list(ids)).iloc[:0]
+    if len(set(empty.columns)) < len(empty.columns):
+        raise ValueError(f"{empty.columns[empty.columns.duplicated()][0]!r} is the name of a prediction as well")
     shared = share(model)
     predicted = table[columns].map_partitions(_predict_part, shared, method, names, list(ids), empty, meta=empty)
     predicted.to_parquet(folder, write_index=False)

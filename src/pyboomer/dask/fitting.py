@@ -65,10 +65,10 @@ class Counted(NamedTuple):
 
 def find_client(client: Client | None) -> Client:
     """The client given, or the one that there is."""
-    if client is not None:
-        return client
+    if client is not None and not isinstance(client, Client):
+        raise TypeError(f"client must be a distributed.Client, got {client!r}")
     try:
-        return default_client()
+        return client or default_client()
     except ValueError:
         raise ValueError(
             "there is no Dask client: make one, `from distributed import Client; client = Client()`, or pass client="
@@ -171,7 +171,7 @@ def count_parts(client: Client, reader: Any, parts: list[Part]) -> Counted:
         unit = choose_weight_unit(compute(client, [dask.delayed(measure_weights)(weight) for weight in weights]))
     shared = share(reader)
     profile, take, merge = dask.delayed(profile_block), dask.delayed(_take), dask.delayed(merge_kinds)
-    tasks = [profile(part.y, part.weight, shared, unit, number) for number, part in enumerate(parts)]
+    tasks = [profile(part.name, part.y, part.weight, shared, unit, number) for number, part in enumerate(parts)]
     kinds = [take(task, 1) for task in tasks]
     while len(kinds) > 1:  # so that few are in one place at a time
         kinds = [merge(kinds[i : i + TOGETHER]) for i in range(0, len(kinds), TOGETHER)]
@@ -199,11 +199,12 @@ def merge_examples(reader: Any, counted: Counted, form: Any) -> Examples:
 
 
 def find_alike(profiles: Sequence[Profile]) -> NDArray[Any]:
-    """Two targets of the same mean and standard deviation as all; of labels, nothing is said."""
-    count, total, squares = np.sum([profile.moments for profile in profiles], axis=0)
-    mean = total / max(count, 1)
-    spread = np.sqrt(max(squares / max(count, 1) - mean**2, 0.0))
-    return np.array([[mean - spread], [mean + spread]])
+    """Two targets of the same standard deviation as all; of labels, nothing is said."""
+    counts, totals, squares = np.array([profile.moments for profile in profiles]).T
+    count = max(counts.sum(), 1)
+    distances = totals / np.maximum(counts, 1) - totals.sum() / count  # of the means of blocks, which squares are about
+    spread = np.sqrt((squares + counts * np.square(distances)).sum() / count)
+    return np.array([[-spread], [spread]])
 
 
 def balance(kinds: Kinds, Y: NDArray[Any], form: Any) -> Any:
@@ -252,7 +253,7 @@ def read_features(
     n = sum(profile.n for _, profile, _ in present)
     shared, names = share(reader), feature_names() if callable(feature_names) else feature_names
     sketch = dask.delayed(sketch_block, nout=3)
-    sketches = [sketch(part.X, profile.absent, first, n, shared, names) for part, profile, first in present]
+    sketches = [sketch(part.name, part.X, profile.absent, first, n, shared, names) for part, profile, first in present]
     take = dask.delayed(_take)
     futures = client.compute(sketches)
     described = compute(client, [take(future, slice(0, 2)) for future in futures])
@@ -275,7 +276,8 @@ def read_features(
         shared = share(reader)
         count_in = dask.delayed(count_categories)
         counts = compute(
-            client, [count_in(part.X, profile.absent, shared, schema, crowded) for part, profile, _ in present]
+            client,
+            [count_in(part.name, part.X, profile.absent, shared, schema, crowded) for part, profile, _ in present],
         )
         for f, times in zip(crowded, zip(*counts, strict=True), strict=True):
             edges[f] = choose_common(np.sum(times, axis=0))
@@ -307,30 +309,32 @@ def bin_parts(
     held_out: Present,
     reading: Reading,
 ) -> tuple[dict[str, tuple[list[str], list[str]]], Ends, list[Any]]:
-    """Bin all parts: the keys of the blocks that each worker has, the ends of bins, and what keeps the blocks there."""
+    """Bin all parts: the keys of the blocks that each worker is to have, the ends of bins, and what keeps blocks."""
     shared, shared_for_others = share(reading), share(reading)
     encode, take = dask.delayed(encode_block), dask.delayed(_take)
-    tasks = [encode(part.X, part.y, part.weight, first, shared) for part, _, first in present]
-    others = [encode(part.X, part.y, part.weight, first, shared_for_others) for part, _, first in held_out]
+    tasks = [encode(part.name, part.X, part.y, part.weight, first, shared, False) for part, _, first in present]
+    others = [encode(part.name, part.X, part.y, None, first, shared_for_others, True) for part, _, first in held_out]
     blocks = client.compute([take(task, 0) for task in [*tasks, *others]] + [take(task, 1) for task in tasks])
     blocks, ends = blocks[: len(tasks) + len(others)], blocks[len(tasks) + len(others) :]
     merged: Ends = client.submit(merge_ends, ends, pure=False).result()
-    with client.as_current():  # `wait` asks the current client, which may be another one, or none
-        wait(blocks)
-    for block in blocks:
-        if block.status == "error":
-            block.result()  # raises what went wrong
-    has = client.who_has(blocks)
-    where = spread([profile.n for _, profile, _ in [*present, *held_out]], [has[block.key] for block in blocks])
+    where = spread([profile.n for _, profile, _ in [*present, *held_out]], find_blocks(client, blocks))
     keys: dict[str, tuple[list[str], list[str]]] = {}
-    moved: dict[str, list[Any]] = {}
     for i, (block, address) in enumerate(zip(blocks, where, strict=True)):
         keys.setdefault(address, ([], []))[i >= len(tasks)].append(block.key)
-        if address not in has[block.key]:
-            moved.setdefault(address, []).append(block)
-    for address, some in moved.items():
-        client.replicate(some, workers=[address])
     return keys, merged, blocks
+
+
+def find_blocks(client: Client, blocks: Sequence[Any]) -> list[Sequence[str]]:
+    """Wait for blocks; returns the workers that have each."""
+    while True:
+        with client.as_current():  # `wait` asks the current client, which may be another one, or none
+            wait(blocks)
+        for block in blocks:
+            if block.status == "error":
+                block.result()  # raises what went wrong
+        has = client.who_has(blocks)
+        if all(has[block.key] for block in blocks):  # else a worker was lost, and Dask makes its blocks once more
+            return [has[block.key] for block in blocks]
 
 
 def spread(sizes: Sequence[int], has: Sequence[Sequence[str]]) -> list[str]:

@@ -13,6 +13,7 @@ from dask.delayed import Delayed
 class Part(NamedTuple):
     """Blocks with the same rows."""
 
+    name: str  # for users
     X: Delayed
     y: Delayed
     weight: Delayed | None
@@ -35,11 +36,16 @@ def divide_parts(X: Any, y: Any, weight: Any = None, name: str = "") -> list[Par
     if isinstance(X, da.Array) and X.ndim != 2:
         raise ValueError(f"{name}X must have two dimensions, got {X.ndim}")
     rows = X.chunks[0] if isinstance(X, da.Array) else None
+    counts = {what: data.shape[0] for what, data in kinds.items() if isinstance(data, da.Array)}
+    for what, count in counts.items():
+        if abs(count - counts.get("X", count)) > 0:  # not if one of them is NaN, for unknown
+            raise ValueError(f"{name}X has {counts['X']} examples, but {what} has {count}")
     blocks = [_list_blocks(data, rows) for data in kinds.values()]
     if len({len(some) for some in blocks}) > 1:
-        counts = ", ".join(f"{what} in {len(some)}" for what, some in zip(kinds, blocks, strict=True))
-        raise ValueError(f"{name}X and y must be divided alike, got {counts} blocks: call repartition, or rechunk")
-    return [Part(*some, *([None] * (3 - len(some)))) for some in zip(*blocks, strict=True)]
+        found = ", ".join(f"{what} in {len(some)}" for what, some in zip(kinds, blocks, strict=True))
+        raise ValueError(f"{name}X and y must be divided alike, got {found} blocks: call repartition, or rechunk")
+    rest = [None] * (3 - len(blocks))
+    return [Part(f"{name}block {i}", *some, *rest) for i, some in enumerate(zip(*blocks, strict=True))]
 
 
 def _list_blocks(data: Any, rows: tuple[float, ...] | None) -> list[Delayed]:
@@ -47,8 +53,6 @@ def _list_blocks(data: Any, rows: tuple[float, ...] | None) -> list[Delayed]:
         # only what is needed is read, but parts stay as they are: to optimise further may join small ones
         return list(data.simplify().to_delayed(optimize_graph=False))
     if rows is not None and data.chunks[0] != rows and not np.isnan([*rows, *data.chunks[0]]).any():
-        if sum(rows) != sum(data.chunks[0]):
-            raise ValueError(f"X has {sum(rows)} examples, but another array has {sum(data.chunks[0])}")
         data = data.rechunk({0: rows})
     if data.ndim == 2 and len(data.chunks[1]) > 1:
         data = data.rechunk({1: -1})

@@ -1,6 +1,7 @@
 """Lazy predictions: those of a local estimator, block by block, when they are computed."""
 
 from collections.abc import Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Any
 
@@ -17,8 +18,10 @@ def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) 
     """An array or, with the index of X, a DataFrame or a Series of what a method gives for each block."""
     check_is_fitted(model, "rules_")
     call = getattr(model, method)
-    shared = share(model)
+    shared = share(copy(model).set_params(n_jobs=None))  # blocks are predicted at once, by the threads that Dask has
     if isinstance(X, da.Array):
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got {X.ndim}")
         X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         meta = call(np.zeros((1, X.shape[1])), **options)[:0]
         flat = meta.ndim == 1

@@ -18,6 +18,8 @@ from distributed import Client, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
 from distributed.protocol import ToPickle
+from distributed.utils_comm import gather_from_workers
+from joblib import parallel_config
 
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
@@ -118,12 +120,29 @@ class WorkerTeam:
 # --- What the client lets workers do ----------------------------------------------------------------------------------
 
 
+async def fetch(keys: Sequence[str], worker: Worker) -> list[Any]:
+    """Blocks that the worker has, or others have.
+
+    It is not Dask that moves them: its memory manager may drop a copy at any time, and refuses those for a worker that
+    is short of memory.
+    """
+    blocks = {key: worker.data[key] for key in keys if key in worker.data}
+    missing = [key for key in keys if key not in blocks]
+    has = await worker.scheduler.who_has(keys=missing) if missing else {}
+    for key in missing:  # one by one, so that messages stay small
+        blocks |= (await gather_from_workers({key: has[key]}, worker.rpc, who=worker.address))[0]
+        if key not in blocks:
+            raise ConnectionError(f"worker {next(iter(has[key]), 'that had a block')} was lost")
+    return [blocks[key] for key in keys]
+
+
 async def join(
     fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_jobs: int | None, dask_worker: Worker
 ) -> int:
-    """Make a shard of blocks that the worker has, those learned from and those held out; returns its size."""
-    blocks, held_out = ([dask_worker.data[key] for key in some] for some in keys[dask_worker.address])
-    n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
+    """Make a shard of some blocks, those learned from and those held out; returns its size."""
+    blocks, held_out = [await fetch(some, dask_worker) for some in keys[dask_worker.address]]
+    with parallel_config(backend="threading"):  # the process is a daemon, of which joblib believes that it has one
+        n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit, dask_worker.address] = Member(shard)
     dask_worker.handlers[OPERATION] = _make_handler(dask_worker.address)
@@ -200,11 +219,15 @@ class TeamEngine:
         except OSError as error:
             self.failed = self.lost = True
             known = isinstance(error, ConnectionError)
-            lost_one = str(error) if known else f"worker {workers[0]} was lost ({type(error).__name__})"
-            raise RuntimeError(
-                f"training on the cluster ended: {lost_one}. The {self.n_rules} rules learned so far are kept: set "
-                "warm_start=True and fit again to go on with them"
-            ) from error
+            gone = sorted({*workers} - {*self._await_loss()}) or workers
+            lost_one = str(error) if known else f"worker {gone[0]} was lost ({type(error).__name__})"
+            kept = "No rule had been learned: fit again"
+            if self.n_rules > 0:
+                kept = (
+                    f"The {self.n_rules} rules learned so far are kept: set warm_start=True and fit again to go on "
+                    "with them"
+                )
+            raise RuntimeError(f"training on the cluster ended: {lost_one}. {kept}") from error
         except BaseException:
             self.failed = True
             raise
@@ -241,10 +264,14 @@ class TeamEngine:
         """The mean loss of the examples held out."""
         return float(self._ask(measure, True))
 
-    def close(self) -> None:
-        """Let the workers forget."""
+    def _await_loss(self) -> list[str]:
+        """The workers that are still there, once it is known that one is lost, if one is."""
         end = time.monotonic() + NOTICING * self.lost
         while (left := self._list_left()) == self.addresses and time.monotonic() < end:
-            time.sleep(0.02)  # to ask a worker that is lost would take long
-        if left:
+            time.sleep(0.02)
+        return left
+
+    def close(self) -> None:
+        """Let the workers forget."""
+        if left := self._await_loss():  # to ask a worker that is lost would take long
             self.client.run(leave, self.fit, workers=left, on_error="ignore")

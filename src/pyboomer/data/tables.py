@@ -147,9 +147,11 @@ def read_table(estimator: BaseEstimator, X: Any, schema: Schema) -> Matrix:
 
 
 def refuse_lazy(name: str, data: Any) -> None:
-    """Refuse a LazyFrame at once, since it even warns when asked for its columns."""
+    """Refuse a LazyFrame at once, since it even warns when asked for its columns; and a DataFrame of Dask."""
     if type(data).__name__ == "LazyFrame":
         raise TypeError(f"{name} is a LazyFrame, which has no values yet; call {name}.collect() and pass the DataFrame")
+    if type(data).__module__.startswith("dask.dataframe"):
+        raise TypeError(f"{name} is a DataFrame of Dask: pass {name}.compute(), or take an estimator of pyboomer.dask")
 
 
 def warn_of_identifiers(schema: Schema, n_examples: int) -> None:

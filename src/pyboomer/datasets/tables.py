@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from errno import ENOENT
 from gzip import BadGzipFile
+from os import strerror
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +66,8 @@ def load_table(path: str | Path, *, sep: str | None = None, text: Sequence[str] 
         if sep:
             raise ValueError("a Parquet file has no separators")
         frame = import_pandas("a Parquet file").read_parquet(path)
+    except FileNotFoundError:  # readers of Parquet say no more than the name
+        raise FileNotFoundError(ENOENT, strerror(ENOENT), str(path)) from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     except (LookupError, TypeError, AttributeError, RuntimeError) as error:  # of metadata that readers take for granted

@@ -89,7 +89,7 @@ CASES: dict[str, dict[str, Any]] = {
     "unknown labels": {"loss": example_wise_logistic, "unknown": True},
     "few labels": {"loss": example_wise_logistic, "n_labels": 3},  # sums are as long with and without Hessians
     "joint": {"loss": joint()},
-    "targets": {"loss": squared_error, "default_l2": 0.0, "weighted": True, "max_conditions": None},
+    "targets": {"loss": squared_error, "default_l2": 0.0, "weighted": True, "max_conditions": None, "mean": 1e4},
     "no sampling": {"loss": label_wise_logistic, "bootstrap": False, "small": 600},
 }
 
@@ -106,7 +106,8 @@ def test_the_rules_are_those_of_the_local_engine_however_examples_are_divided(
     weight = rng.random(N) + 0.1 if case.pop("weighted", False) else np.ones(N)
     known = (rng.random(Y.shape) < 0.9).astype(np.float64) if case.pop("unknown", False) else None
     n_labels = case.pop("n_labels", K)
-    values: NDArray[Any] = np.nan_to_num(X[:, :2]) * 5 if case["loss"] is squared_error else SIGNS[:, :n_labels]
+    mean = case.pop("mean", 0.0)  # far from 0, statistics become small with the default rule
+    values: NDArray[Any] = mean + np.nan_to_num(X[:, :2]) * 5 if mean else SIGNS[:, :n_labels]
     options = {"max_features": "sqrt", "max_conditions": 4, "max_bins": 255, "learning_rate": 0.3, "seed": 5} | case
     settings = Settings(n_rules=15, **options)
     task = Task(BINS.columns, values, weight, known)

@@ -128,15 +128,18 @@ class ClusterLearner:
             self._learn_default_rule(settings, n_labels, default)
 
     def _learn_default_rule(self, settings: Settings, n_labels: int, default: tuple[Array, float] | None) -> None:
-        """Put down the default rule; if its head is not known yet, one step is all that it takes."""
+        """Put down the default rule; if its head is not known yet, a step is all that it takes, but for rounding."""
         labels, steps = np.arange(n_labels), self.steps
         if default is None:
             assert settings.loss in QUADRATIC
             steps.labels, steps.label, steps.layout = None, -1, steps.all_labels
-            steps.largest = max(steps.ask("tell_largest"))
-            steps.cover(np.empty((0, 4)))
-            head, gain, _ = steps.fit_head(Penalty(float(settings.l1), float(settings.default_l2)))
-            steps.apply(labels, head)
+            head, gain = np.zeros(n_labels), 0.0
+            for _ in range(3):  # further steps find what rounding leaves of targets far from 0
+                steps.largest = max(steps.ask("tell_largest"))
+                steps.cover(np.empty((0, 4)))
+                step, gained, _ = steps.fit_head(Penalty(float(settings.l1), float(settings.default_l2)))
+                steps.apply(labels, step)
+                head, gain = head + step, gain + gained
         else:
             head, gain = default
         self.chunks.append(

@@ -239,6 +239,8 @@ class Shard:
         return int(add_systems(self.layout, statistics, rows, self.weight, scales, np.zeros(len(sums)), sums))
 
     def _change_scores(self, labels: NDArray[np.int64], scores: Array) -> None:
+        if len(self.body) == 0:  # all statistics are new ones: those of targets far from 0 are much smaller now
+            self.largest = 0.0
         for rows in self.covered:
             self.ledger.apply(rows, labels, scores)
             self.largest = max(self.largest, float(find_largest(self.ledger.statistics, rows)))
@@ -267,7 +269,7 @@ class Shard:
         return rows, np.diff(np.append(starts, len(drawn))) * self.weight[rows]
 
     def sample(self, rule: int, features: NDArray[np.int64]) -> tuple[Handed, float]:
-        """Draw a small sample and hand it over, with the size of the largest statistic there has been."""
+        """Draw a small sample and hand it over, with the size of the largest statistic there may be."""
         self.sampled, weights = self._draw(rule)
         return self._hand_over(self.sampled, weights, features), self.largest
 
