@@ -372,3 +372,33 @@ def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
         assert len(model.rules_) == learned + 5
     at_once = BoomerClassifier(**OPTIONS | {"n_rules": learned + 5}).fit(X, Y)
     assert str(model.rules_) == str(at_once.rules_)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_frozen_worker_ends_training_as_a_lost_one_does(monkeypatch: pytest.MonkeyPatch, leads: bool) -> None:
+    monkeypatch.setattr("pyboomer.dask.team.SILENCE", 3)
+    monkeypatch.setattr("pyboomer.dask.team.CHECKING", 0.5)
+    stopped: list[int] = []
+
+    def find_process() -> tuple[int, bool]:
+        from pyboomer.dask.team import MEMBERS
+
+        return os.getpid(), any(member.learner is not None for member in MEMBERS.values())
+
+    def stop(progress: Any) -> None:
+        if progress.n_rules > 10 and not stopped:
+            stopped.extend(process for process, leading in client.run(find_process).values() if leading is leads)
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    model = DaskBoomerClassifier(**OPTIONS | {"n_rules": 100_000, "callbacks": stop})
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        try:
+            with pytest.raises(RuntimeError, match=r"worker tcp://.* was lost.*rules learned so far are kept"):
+                model.fit(*divide(400, 400, 400))
+        finally:
+            os.kill(stopped[0], signal.SIGCONT)
+    assert len(model.rules_) > 10

@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client, Worker
+from distributed import Client, Scheduler, Worker
 from distributed.comm import Comm
 from distributed.core import send_recv
+from distributed.metrics import time as now
 from distributed.protocol import ToPickle
 from distributed.utils_comm import gather_from_workers
 from joblib import parallel_config
@@ -29,6 +31,8 @@ from pyboomer.engine.promise import Chunk, count_threads
 OPERATION = "pyboomer"  # what messages between workers are called
 CONNECTING = 10  # seconds; who cannot be reached by then is lost
 NOTICING = 5  # seconds in which the scheduler notices, too
+CHECKING = 5  # seconds after which the client asks whether all workers are still there
+SILENCE = 20  # seconds; a worker that the scheduler has not heard of for as long is lost: it may be frozen
 
 
 @dataclass
@@ -213,9 +217,7 @@ class TeamEngine:
     def _call(self, workers: Sequence[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """Let some workers do something; returns what each has to say."""
         try:
-            if lost := sorted({*self.addresses} - {*self._list_left()}):
-                raise ConnectionError(f"worker {lost[0]} was lost")
-            return dict(self.client.run(function, self.fit, *arguments, workers=workers))
+            return self._wait(lambda: dict(self.client.run(function, self.fit, *arguments, workers=workers)))
         except OSError as error:
             self.failed = self.lost = True
             known = isinstance(error, ConnectionError)
@@ -232,14 +234,39 @@ class TeamEngine:
             self.failed = True
             raise
 
+    def _wait(self, call: Callable[[], Any]) -> Any:
+        """What a call returns, as long as all workers are there: it would wait for one that is frozen for ever."""
+        answer: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(call())
+            except BaseException as error:
+                answer.set_exception(error)
+            done.set()
+
+        done = Event()
+        thread = Thread(target=work, daemon=True)
+        while not done.is_set():
+            if lost := sorted({*self.addresses} - {*self._list_left()}):
+                raise ConnectionError(f"worker {lost[0]} was lost")
+            if thread.ident is None:
+                thread.start()
+            done.wait(CHECKING)
+        return answer.result()
+
     def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Let the leader do something."""
         return self._call([self.leader], function, *arguments)[self.leader]
 
     def _list_left(self) -> list[str]:
         """The workers that are still there."""
-        present = self.client.nthreads()
-        return [address for address in self.addresses if address in present]
+
+        def list_silence(dask_scheduler: Scheduler) -> dict[str, float]:
+            return {address: now() - worker.last_seen for address, worker in dask_scheduler.workers.items()}
+
+        silence = self.client.run_on_scheduler(list_silence)
+        return [address for address in self.addresses if silence.get(address, SILENCE) < SILENCE]
 
     def _add(self, chunks: list[Chunk]) -> None:
         self.chunks += chunks
