@@ -396,6 +396,8 @@ def test_a_frozen_worker_ends_training_as_a_lost_one_does(monkeypatch: pytest.Mo
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
+        workers = sorted(client.nthreads())
+        monkeypatch.setattr(fitting_module, "spread", lambda sizes, _: [workers[i % 2] for i in range(len(sizes))])
         try:
             with pytest.raises(RuntimeError, match=r"worker tcp://.* was lost.*rules learned so far are kept"):
                 model.fit(*divide(400, 400, 400))

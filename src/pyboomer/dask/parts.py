@@ -24,6 +24,12 @@ def is_collection(data: Any) -> bool:
     return isinstance(data, da.Array | dd.DataFrame | dd.Series)
 
 
+def refuse_flat(X: Any, name: str = "") -> None:
+    """Refuse an array that is no table."""
+    if isinstance(X, da.Array) and X.ndim != 2:
+        raise ValueError(f"{name}X must have two dimensions, got {X.ndim}")
+
+
 def divide_parts(X: Any, y: Any, weight: Any = None, name: str = "") -> list[Part]:
     """Divide what users pass; it must be divided in the same way, or known where to divide it."""
     kinds = {"X": X, "y": y} | ({} if weight is None else {"sample_weight": weight})
@@ -33,8 +39,7 @@ def divide_parts(X: Any, y: Any, weight: Any = None, name: str = "") -> list[Par
                 f"{name}{what} must be a Dask array or DataFrame, got {type(data).__name__}: make it one with "
                 "dask.array.from_array or dask.dataframe.from_pandas, or fit the estimator without Dask"
             )
-    if isinstance(X, da.Array) and X.ndim != 2:
-        raise ValueError(f"{name}X must have two dimensions, got {X.ndim}")
+    refuse_flat(X, name)
     rows = X.chunks[0] if isinstance(X, da.Array) else None
     counts = {what: data.shape[0] for what, data in kinds.items() if isinstance(data, da.Array)}
     for what, count in counts.items():

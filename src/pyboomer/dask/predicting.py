@@ -9,7 +9,7 @@ import dask.array as da
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.dask.parts import share
+from pyboomer.dask.parts import refuse_flat, share
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
@@ -19,9 +19,8 @@ def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) 
     check_is_fitted(model, "rules_")
     call = getattr(model, method)
     shared = share(copy(model).set_params(n_jobs=None))  # blocks are predicted at once, by the threads that Dask has
+    refuse_flat(X)
     if isinstance(X, da.Array):
-        if X.ndim != 2:
-            raise ValueError(f"X must have two dimensions, got {X.ndim}")
         X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         meta = call(np.zeros((1, X.shape[1])), **options)[:0]
         flat = meta.ndim == 1

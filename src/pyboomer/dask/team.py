@@ -9,9 +9,9 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -220,16 +220,17 @@ class TeamEngine:
             return self._wait(lambda: dict(self.client.run(function, self.fit, *arguments, workers=workers)))
         except OSError as error:
             self.failed = self.lost = True
-            known = isinstance(error, ConnectionError)
-            gone = sorted({*workers} - {*self._await_loss()}) or workers
-            lost_one = str(error) if known else f"worker {gone[0]} was lost ({type(error).__name__})"
+            what = str(error)
+            if not isinstance(error, ConnectionError):
+                gone = sorted({*workers} - {*self._await_loss()}) or workers
+                what = f"worker {gone[0]} was lost ({type(error).__name__})"
             kept = "No rule had been learned: fit again"
             if self.n_rules > 0:
                 kept = (
                     f"The {self.n_rules} rules learned so far are kept: set warm_start=True and fit again to go on "
                     "with them"
                 )
-            raise RuntimeError(f"training on the cluster ended: {lost_one}. {kept}") from error
+            raise RuntimeError(f"training on the cluster ended: {what}. {kept}") from error
         except BaseException:
             self.failed = True
             raise
@@ -243,17 +244,16 @@ class TeamEngine:
                 answer.set_result(call())
             except BaseException as error:
                 answer.set_exception(error)
-            done.set()
 
-        done = Event()
-        thread = Thread(target=work, daemon=True)
-        while not done.is_set():
-            if lost := sorted({*self.addresses} - {*self._list_left()}):
-                raise ConnectionError(f"worker {lost[0]} was lost")
-            if thread.ident is None:
-                thread.start()
-            done.wait(CHECKING)
+        self._refuse_loss()
+        Thread(target=work, daemon=True).start()
+        while not wait([answer], CHECKING).done:
+            self._refuse_loss()
         return answer.result()
+
+    def _refuse_loss(self) -> None:
+        if lost := sorted({*self.addresses} - {*self._list_left()}):
+            raise ConnectionError(f"worker {lost[0]} was lost")
 
     def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Let the leader do something."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.cpu.dealing import Dealt, Examples, take_hand
+from pyboomer.engine.cpu.dealing import Dealt, take_hand
 from pyboomer.engine.cpu.refinement import cover, refine_rule
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
 from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
@@ -30,7 +30,17 @@ from pyboomer.engine.statistics import (
     take_labels,
 )
 from pyboomer.engine.sweeping import Sample
+from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
+
+
+class Examples(NamedTuple):
+    """The training examples as compiled code sees them."""
+
+    truth: Truth | JointTruth
+    scores: Array
+    statistics: Array
+    weight: Array
 
 
 class Found(NamedTuple):

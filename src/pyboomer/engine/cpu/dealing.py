@@ -18,23 +18,14 @@ from pyboomer.compiling.simd import CACHE, make_zeros, pad
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.plan import Complete, Heads, Labels
 from pyboomer.engine.sampling import count_per_deck, fill_with_labels, find_hand
-from pyboomer.losses.truth import JointTruth, Truth
+from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import LABEL_WISE, SQUARED, update
 
 FEWEST = 64  # rules for which it is worth while to deal
 
 
-class Examples(NamedTuple):
-    """The training examples as compiled code sees them."""
-
-    truth: Truth | JointTruth
-    scores: Array
-    statistics: Array
-    weight: Array
-
-
 class Dealt(NamedTuple):
-    """The same, dealt out: all but the weights of examples has one more dimension, of hands."""
+    """The training examples, dealt out: as in `boosting.Examples`, but for one more dimension, of hands."""
 
     truth: Truth
     scores: Array

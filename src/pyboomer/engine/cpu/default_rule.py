@@ -23,7 +23,6 @@ from pyboomer.losses.twins import LABEL_WISE, QUADRATIC
 from pyboomer.predicting.decoding import group_equal, pack_bits
 from pyboomer.rules.precision import FLOOR
 
-BLOCK = 4096  # examples that are looked at together
 TOLERANCE = 1e-6  # of the residual of conjugate gradients, relative to the right-hand side; later steps do the rest
 
 
@@ -54,7 +53,7 @@ def find_default_head(ledger: Ledger, settings: Settings) -> tuple[Array, float]
     if isinstance(ledger.truth, JointTruth):
         task, slope = _merge_settled(task, ledger.truth.known.settled)
     alone = isinstance(ledger.truth, Truth) and ledger.truth.loss == LABEL_WISE
-    merged = _merge_labels(task) if alone else merge_equal(task)
+    merged = _merge_labels(ledger) if alone else merge_equal(task)
     total = float(task.weight.sum())
     return _find_minimum(Ledger(merged, ledger.loss, False, ledger.threads), slope, penalty, total)
 
@@ -86,18 +85,18 @@ def merge_equal(task: Task) -> Task:
     return Task(None, Y[first], np.bincount(group, weights=weight).astype(np.float64), some)
 
 
-def _merge_labels(task: Task) -> Task:
+def _merge_labels(ledger: Ledger) -> Task:
     """The task with two examples, of all labels and of none: a label weighs as much as those that have it, or not."""
-    sums, signed = np.zeros((2, task.Y.shape[1]))
-    for begin in range(0, len(task.Y), BLOCK):
-        some = slice(begin, begin + BLOCK)
-        weight = np.broadcast_to(task.weight[some, None], task.Y[some].shape)
-        if task.label_weight is not None:
-            weight = weight * task.label_weight[some]
+    task, label_weight = ledger.task, ledger.label_weight
+    sums, signed = np.zeros((2, ledger.n_labels))
+    for rows in ledger.list_blocks():
+        weight = np.broadcast_to(task.weight[rows, None], (len(rows), ledger.n_labels))
+        if label_weight is not None:
+            weight = weight * label_weight[rows]
         sums += weight.sum(axis=0)
-        signed += (weight * task.Y[some]).sum(axis=0)
-    label_weight = np.maximum([sums + signed, sums - signed], 0.0) / 2
-    return Task(None, np.repeat(np.array([[1], [-1]], dtype=np.int8), len(sums), axis=1), np.ones(2), label_weight)
+        signed += (weight * task.Y[rows]).sum(axis=0)
+    both = np.repeat(np.array([[1], [-1]], dtype=np.int8), ledger.n_labels, axis=1)
+    return Task(None, both, np.ones(2), np.maximum([sums + signed, sums - signed], 0.0) / 2)
 
 
 def _merge_settled(task: Task, settled: NDArray[np.bool_]) -> tuple[Task, Array]:

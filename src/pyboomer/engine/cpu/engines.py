@@ -9,7 +9,7 @@ import numpy as np
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import bins
 from pyboomer.engine.cpu import dealing
-from pyboomer.engine.cpu.boosting import Found, learn_rules
+from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.sampled import SampledSteps, suits
@@ -86,13 +86,13 @@ class ExampleEngine(Learner):
             self.n_rules += learned
             count -= learned
 
-    def _show(self, count: int) -> tuple[dealing.Examples | dealing.Dealt, int]:
+    def _show(self, count: int) -> tuple[Examples | dealing.Dealt, int]:
         """The examples, and how many rules of so many may be learned before something else is to be done."""
         ledger = self.ledger
         if self.dealer is not None:
             dealt, left = self.dealer.deal(self.n_rules)
             return dealt, min(count, left)
-        examples = dealing.Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
+        examples = Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
         return examples, count if ledger.has_twin else 1
 
     def training_loss(self) -> float:
