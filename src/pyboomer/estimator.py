@@ -246,7 +246,7 @@ class RuleEstimator(BaseEstimator, ABC):
     def _make_settings(self, seed: int, examples: Examples) -> Settings:
         """How rules are learned from the examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
-        max_labels = find_max_labels(self.max_labels, self.head, examples.size, examples.Y.shape[1])
+        max_labels = find_max_labels(self.max_labels, self.head, examples.size, examples.Y.shape[1], self.loss_)
         drawn = max_labels if self.max_labels == "auto" else None
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
         own = {

@@ -190,7 +190,7 @@ def drop_needless(rule: ReferenceRule, X: Array) -> ReferenceRule:
 
 GOLDEN, MIX_1, MIX_2 = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
-ROUNDS = 32  # times, at most, that rules take the hands of a deck
+FIRST_TURNS, MOST_TURNS = 4, 32  # rules in a row that are about the same hand: of the first deck, and at most
 
 
 def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -249,15 +249,24 @@ def draw_features(n_features: int, setting: Setting, rule: int, step: int) -> ND
 def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]:
     """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn.
 
-    They are dealt like cards: a shuffled deck makes hands, which rules take in turn.
+    They are dealt like cards: a shuffled deck makes hands, which have several turns in a row, twice as many with the
+    next deck, up to 32. A single hand has one.
     """
     if not setting.n_drawn_labels:
         return np.array([(rule - 1) % n_labels])
     size = setting.n_drawn_labels
     hands = n_labels // size
-    deck, hand = (rule - 1) // (hands * min(hands**2, ROUNDS)), (rule - 1) % hands
+    deck, place = 0, rule - 1  # place: how many rules have been about the deck before
+    while place >= hands * (turns := count_turns(deck, hands)):
+        deck, place = deck + 1, place - hands * turns
+    hand = place // turns
     dealt = draw_some(np.arange(n_labels), (hand + 1) * size, setting, deck, LABELS_STEP)
     return np.sort(dealt[hand * size :])
+
+
+def count_turns(deck: int, hands: int) -> int:
+    """How many rules in a row are about a hand of a deck."""
+    return min(FIRST_TURNS * 2 ** min(deck, 8), MOST_TURNS) if hands > 1 else 1
 
 
 # --- Algorithm 2: find_head -------------------------------------------------------------------------------------------

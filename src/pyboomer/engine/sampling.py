@@ -21,7 +21,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
-ROUNDS = 32  # times, at most, that rules take the hands of a deck
+FIRST_TURNS, MOST_TURNS = 4, 32  # rules in a row that are about the same hand: of the first deck, and at most
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
@@ -181,20 +181,24 @@ def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
 
 
 @plain
-def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int]:
-    """Which deck the labels of a rule are from, and which of its hands they are; the default rule is number 0.
+def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
+    """Which deck the labels of a rule are from, which of its hands they are, and how many rules are yet to be about it.
 
-    Labels are dealt like cards: a shuffled deck makes hands of the same size, and rules take these in turn, several
-    times before the deck is shuffled anew. So all labels have their turn, and what is known of a hand may lie together.
+    Labels are dealt like cards: a shuffled deck makes hands of the same size. Each has several turns in a row, so that
+    what is known of a hand need not be found anew for each rule. From deck to deck, turns are doubled up to 32: so all
+    labels have about as many, however few rules there are. A single hand leaves labels out, and has one turn. The
+    default rule is number 0.
     """
-    return (rule - 1) // count_per_deck(n_labels, size), (rule - 1) % (n_labels // size)
-
-
-@plain
-def count_per_deck(n_labels: int, size: int) -> int:
-    """How many rules take hands of the same deck."""
     hands = n_labels // size
-    return hands * min(hands * hands, ROUNDS)
+    turns, most = (FIRST_TURNS, MOST_TURNS) if hands > 1 else (1, 1)
+    deck, place = 0, rule - 1
+    while turns < most and place >= hands * turns:
+        place -= hands * turns
+        deck += 1
+        turns *= 2
+    deck += place // (hands * turns)
+    place %= hands * turns
+    return deck, place // turns, turns - place % turns
 
 
 @kernel
@@ -204,8 +208,14 @@ def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
     if in_turn:
         labels.drawn[0] = (rule - 1) % n
     else:
-        deck, hand = find_hand(rule, n, size)
-        _fill(_start_stream(seed, deck, LABELS_STEP), hand * size, labels)
+        deck, hand, _ = find_hand(rule, n, size)
+        fill_with_hand(seed, deck, hand, labels)
+
+
+@kernel
+def fill_with_hand(seed: int, deck: int, hand: int, labels: Draw) -> None:
+    """Take a hand of a deck."""
+    _fill(_start_stream(seed, deck, LABELS_STEP), hand * labels.drawn.shape[0], labels)
 
 
 @kernel

@@ -30,18 +30,23 @@ from pyboomer.losses import Loss, find_loss
 SLOWEST, FASTEST = 0.05, 0.3
 SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
-MANY_LABELS, FEWEST_LABELS, PART_OF_LABELS = 32, 16, 5  # rules are about a part of many labels, at least the fewest
+MANY_LABELS, PART_OF_LABELS = 32, 5  # rules are about a part of many labels
+FEW_LABELS = 8  # that rules are about if twice as many are learned by the joint loss
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: 1 / SLOWEST
 
 
-def find_max_labels(max_labels: str | int | float | None, head: str | int | float, n: int, n_labels: int) -> Any:
+def find_max_labels(
+    max_labels: str | int | float | None, head: str | int | float, n: int, n_labels: int, loss: Loss
+) -> Any:
     """How many labels a rule may be about, learned from n examples; None for all of them."""
     if max_labels != "auto":
         return max_labels
-    if head != "multi" or n_labels <= MANY_LABELS or n > ENOUGH:
+    if head != "multi" or n > ENOUGH:
         return None
-    return max(FEWEST_LABELS, n_labels // PART_OF_LABELS)
+    if n_labels > MANY_LABELS:
+        return max(2 * FEW_LABELS, n_labels // PART_OF_LABELS)
+    return FEW_LABELS if n_labels >= 2 * FEW_LABELS and loss.prepare is not None else None
 
 
 def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss, drawn: int | None = None) -> float:

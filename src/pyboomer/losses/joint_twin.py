@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import inner
+from pyboomer.compiling.kinds import by_kind
 from pyboomer.compiling.simd import LANES, exp, gather, larger, load, make_zeros, scatter, splat, store, where_above
 from pyboomer.losses.joint import find_limit
 from pyboomer.losses.loss import KnownVectors
-from pyboomer.losses.truth import JointTruth, Known, Ones, Scratch
+from pyboomer.losses.truth import JointHand, JointTruth, Known, Ones, Scratch
 
 FOUR = np.uint64(4)
 
@@ -57,7 +58,7 @@ def make_scratch(known: Known) -> Scratch:
 
 
 @inner(error_model="numpy")
-def update_joint(truth: JointTruth, scores: Array, rows: Rows, statistics: Array) -> None:
+def update_joint(truth: Any, scores: Array, rows: Rows, statistics: Array) -> None:
     """Update the statistics; all labels of an example change with each of them."""
     known, scratch = truth.known, truth.scratch
     some, width, size = scratch.rows, scores.shape[1], statistics.shape[1]
@@ -67,7 +68,7 @@ def update_joint(truth: JointTruth, scores: Array, rows: Rows, statistics: Array
         for i in range(LANES):
             some[i] = rows[min(r + i, rows.shape[0] - 1)]  # the last one is done again if there are fewer
             settled &= known.settled[some[i]]
-        sums, sums_of_own = _weigh_vectors(known, scores, scratch), one
+        sums, sums_of_own = _weigh_vectors(truth, scores), one
         if not settled:
             sums_of_own = _keep_nearest(known, truth.signs, scratch)
         for k in range(width):
@@ -89,7 +90,7 @@ def sum_joint(truth: JointTruth, scores: Array, weights: Array) -> float:
     for begin in range(0, n, LANES):
         for i in range(LANES):
             scratch.rows[i] = min(begin + i, n - 1)
-        sums = _weigh_vectors(known, scores, scratch)
+        sums = _weigh_vectors(truth, scores)
         store(scratch.labels, 0, _keep_nearest(known, truth.signs, scratch))
         store(scratch.own, 0, sums)
         for i in range(min(LANES, n - begin)):
@@ -97,17 +98,30 @@ def sum_joint(truth: JointTruth, scores: Array, weights: Array) -> float:
     return value
 
 
+@by_kind
+def _begin_vector(truth: Any, v: int) -> Any:
+    """The exponential of what a known vector scores before its labels do, of eight examples."""
+
+
+@_begin_vector.of(JointTruth, forceinline=True)
+def _take_factor(truth: JointTruth, v: int) -> Any:
+    return splat(truth.known.factor[v])
+
+
+@_begin_vector.of(JointHand, forceinline=True)
+def _take_base(truth: JointHand, v: int) -> Any:
+    return gather(truth.base, truth.scratch.rows, 0, truth.base.shape[1], v)
+
+
 @inner(error_model="numpy")
-def _weigh_vectors(known: Known, scores: Array, scratch: Scratch) -> Any:
+def _weigh_vectors(truth: Any, scores: Array) -> Any:
     """The exponentials of the known vectors' scores, of eight examples, in `scratch.vectors`; returns their sums."""
+    known, scratch = truth.known, truth.scratch
     labels, offsets, places = scratch.labels, known.by_vector.offsets, known.by_vector.places
-    width, limit = scores.shape[1], splat(known.limit)
-    for k in range(width):
-        f = larger(gather(scores, scratch.rows, 0, width, k), splat(-known.limit))
-        store(labels, k * LANES, exp(where_above(f, limit, limit, f)))
+    exponentiate(known, scores, scratch)
     sums = splat(0.0)
-    for v in range(known.factor.shape[0]):
-        x = splat(known.factor[v])
+    for v in range(offsets.shape[0] - 1):
+        x = _begin_vector(truth, v)
         for i in range(offsets[v], offsets[v + 1]):
             x = x * load(labels, places[i] * LANES)
         store(scratch.vectors, v * LANES, x)
@@ -116,10 +130,19 @@ def _weigh_vectors(known: Known, scores: Array, scratch: Scratch) -> Any:
 
 
 @inner(error_model="numpy")
+def exponentiate(known: Known, scores: Array, scratch: Scratch) -> None:
+    """The exponentials of the labels' scores, of eight examples, in `scratch.labels`."""
+    width, limit = scores.shape[1], splat(known.limit)
+    for k in range(width):
+        f = larger(gather(scores, scratch.rows, 0, width, k), splat(-known.limit))
+        store(scratch.labels, k * LANES, exp(where_above(f, limit, limit, f)))
+
+
+@inner(error_model="numpy")
 def _keep_nearest(known: Known, signs: Signs, scratch: Scratch) -> Any:
     """Copy `scratch.vectors` to `scratch.own`, with 0 for all vectors but those nearest to an example; their sums."""
     labels, offsets, places = scratch.labels, known.by_vector.offsets, known.by_vector.places
-    width, n_vectors = signs.shape[1], known.factor.shape[0]
+    width, n_vectors = signs.shape[1], offsets.shape[0] - 1
     for k in range(width):
         store(labels, k * LANES, gather(signs, scratch.rows, 0, width, k))
     best = splat(-np.inf)

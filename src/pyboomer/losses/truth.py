@@ -61,6 +61,17 @@ class JointTruth(NamedTuple):
     scratch: Scratch  # of one thread
 
 
+class JointHand(NamedTuple):
+    """The same for a hand of labels, see `joint_hand`: vectors are about these, and their factors are in the base."""
+
+    diagonal: bool
+    signs: Signs
+    weight: Array
+    known: Known
+    scratch: Scratch
+    base: Array  # (N, V)
+
+
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:
     """Labels, -1 and +1, with 0 for unknown ones and for the padding; of targets, 1 for the known ones."""
     signs = np.zeros((len(Y), pad(Y.shape[1])), dtype=np.int8)

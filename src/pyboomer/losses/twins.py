@@ -25,7 +25,7 @@ from pyboomer.losses.logistic_twin import (
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.squared import squared_error
 from pyboomer.losses.squared_twin import negate_targets, sum_squares, update_squared
-from pyboomer.losses.truth import JointTruth, Truth
+from pyboomer.losses.truth import JointHand, JointTruth, Truth
 
 LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN = range(4)
 TWINS: dict[Loss, int] = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
@@ -65,8 +65,8 @@ def _update(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: i
         update_squared(truth, scores, rows, statistics, first, last)
 
 
-@update.of(JointTruth, compile=kernel)
-def _update_joint(truth: JointTruth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
+@update.of(JointTruth, JointHand, compile=kernel)
+def _update_joint(truth: Any, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
     update_joint(truth, scores, rows, statistics)
 
 

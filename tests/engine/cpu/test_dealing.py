@@ -1,4 +1,4 @@
-"""Labels are dealt like cards; where there are many, what is known of a hand lies together, and rules stay the same."""
+"""Labels are dealt like cards; what is known of a hand lies together, and rules stay the same."""
 
 from typing import Any
 
@@ -9,6 +9,10 @@ import scipy.sparse as sp
 from pyboomer import BoomerClassifier, BoomerRegressor
 from pyboomer.engine import sampling
 from pyboomer.engine.cpu import dealing
+from pyboomer.losses import joint_logistic
+from pyboomer.losses.joint_hand import take_hand
+from pyboomer.losses.truth import pad_signs
+from pyboomer.losses.twins import tell_truth, update
 
 RNG = np.random.default_rng(0)
 X = sp.random_array((150, 20), density=0.3, rng=RNG, format="csr")
@@ -18,14 +22,14 @@ UNKNOWN = np.where(RNG.random(Y.shape) < 0.1, np.nan, Y)
 
 
 @pytest.fixture
-def decks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The decks that have been dealt."""
-    seen: list[int] = []
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The decks that have been dealt, and which of their hands."""
+    seen: list[tuple[int, int]] = []
 
     class Watched(dealing.Dealer):
         def deal(self, rule: int) -> Any:
             answer = super().deal(rule)
-            seen.append(self.deck)
+            seen.append(self.turn)
             return answer
 
     monkeypatch.setattr(dealing, "Dealer", Watched)
@@ -44,37 +48,104 @@ def decks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ids=["sparse", "weights of labels", "all examples", "l1", "dense"],
 )
 def test_rules_are_those_of_labels_that_are_copied(
-    monkeypatch: pytest.MonkeyPatch, decks: list[int], X: Any, Y: Any, options: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, turns: list[tuple[int, int]], X: Any, Y: Any, options: dict[str, Any]
 ) -> None:
     options = {"loss": "label-wise-logistic", "n_rules": 150, "random_state": 1, "max_labels": 4, **options}
     copied = BoomerClassifier(**options).fit(X, Y)
-    assert decks == []
+    assert turns == []
     monkeypatch.setattr(dealing, "CACHE", 0)
     model = BoomerClassifier(**options).fit(X, Y)
-    assert sorted(set(decks)) == [0, 1, 2]
+    assert sorted({deck for deck, _ in turns}) == [0, 1, 2, 3]
     assert model.rules_.to_dict() == copied.rules_.to_dict()
     assert model.training_facts_["loss"] == copied.training_facts_["loss"]
     model = BoomerClassifier(**options | {"n_rules": 100}, warm_start=True).fit(X, Y)  # in the midst of a deck
     assert model.set_params(n_rules=150).fit(X, Y).rules_.to_dict() == copied.rules_.to_dict()
 
 
-def test_targets_are_dealt(monkeypatch: pytest.MonkeyPatch, decks: list[int]) -> None:
+def test_targets_are_dealt(monkeypatch: pytest.MonkeyPatch, turns: list[tuple[int, int]]) -> None:
     copied = BoomerRegressor(n_rules=150, random_state=1, max_labels=4).fit(X, F)
     monkeypatch.setattr(dealing, "CACHE", 0)
     model = BoomerRegressor(n_rules=150, random_state=1, max_labels=4).fit(X, F)
     assert model.rules_.to_dict() == copied.rules_.to_dict()
-    assert decks
+    assert turns
+
+
+# --- The joint loss ---------------------------------------------------------------------------------------------------
+
+
+def learn_jointly(Y: Any, **options: Any) -> BoomerClassifier:
+    return BoomerClassifier(**{"loss": "joint-logistic", "n_rules": 120, "random_state": 1, **options}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("Y", "options"),
+    [
+        (Y, {"max_labels": 4}),
+        (Y, {"max_labels": 9, "l1": 0.2}),
+        (np.hstack([Y, Y[:, ::-1], np.roll(Y, 3, axis=1), np.roll(Y, 7, axis=1)]), {"max_labels": 70 / 152}),
+        (np.zeros(Y.shape), {"max_labels": 4}),
+    ],
+    ids=["small hands", "large hands", "hands of more labels than a word has bits", "no label at all"],
+)
+def test_a_hand_of_the_joint_loss_has_the_rules_of_all_labels(
+    monkeypatch: pytest.MonkeyPatch, turns: list[tuple[int, int]], Y: Any, options: dict[str, Any]
+) -> None:
+    model = learn_jointly(Y, **options)
+    assert len(set(turns)) > 4
+    go_on = learn_jointly(Y, **options, warm_start=True, n_rules=45)  # in the midst of a turn
+    go_on = go_on.set_params(n_rules=120).fit(X, Y)
+    monkeypatch.setattr(dealing, "find_dealer", lambda *_: None)
+    copied = learn_jointly(Y, **options)
+    for other in (model, go_on):
+        assert [rule.body for rule in other.rules_] == [rule.body for rule in copied.rules_]
+        np.testing.assert_allclose(other.rules_.head_scores, copied.rules_.head_scores, rtol=1e-7, atol=1e-12)
+        np.testing.assert_allclose(other.training_facts_["loss"], copied.training_facts_["loss"])
+
+
+def test_unknown_labels_of_the_joint_loss_are_not_dealt(turns: list[tuple[int, int]]) -> None:
+    model = learn_jointly(UNKNOWN, max_labels=4)
+    assert turns == []
+    assert len(model.rules_) == 120
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_what_is_known_of_a_hand_gives_the_statistics_of_all_labels(scale: float) -> None:
+    rng = np.random.default_rng(2)
+    vectors = np.unique(rng.random((60, 21)) < 0.2, axis=0).astype(np.uint8)
+    loss = joint_logistic().prepare(vectors, rng.integers(1, 9, size=len(vectors)).astype(float))  # type: ignore[misc]
+    labels_of = 2.0 * vectors[rng.integers(len(vectors), size=29)] - 1
+    signs, scores = pad_signs(labels_of.astype(np.int8), None), np.zeros((29, 24))
+    scores[:, :21] = scale * rng.normal(size=(29, 21))
+    truth = tell_truth(loss, True, signs, np.zeros((0, 24)))
+    everyone, hand = np.arange(29, dtype=np.uint32), np.array([0, 3, 4, 11, 17, 20])
+    g, h = loss.derivatives(labels_of, scores[:, :21])
+    own_scores, own_signs, statistics = np.zeros((29, 8)), np.zeros((29, 8), dtype=np.int8), np.zeros((29, 16))
+    own_scores[:, :6], own_signs[:, :6] = scores[:, hand], signs[:, hand]
+    own = take_hand(truth, hand, scores, own_signs)
+    update(own, own_scores, everyone, statistics, 0, 6)
+    np.testing.assert_allclose(statistics[:, :6], g[:, hand], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(statistics[:, 8:14], h[:, hand], rtol=1e-9, atol=1e-12)
+    assert not statistics[:, [6, 7, 14, 15]].any()
+    assert own.base.shape[1] == len(np.unique(vectors[:, hand], axis=0))
+
+
+# --- Whose turn it is -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "size"), [(6, 2), (7, 2), (5, 4), (100, 3), (9, 1)])
-def test_every_label_of_a_deck_is_dealt_once_in_a_round(n: int, size: int) -> None:
+def test_every_label_of_a_deck_is_dealt_once(n: int, size: int) -> None:
     labels, hands = sampling.make_draw(n, size), n // size
-    count = sampling.count_per_deck(n, size)
-    dealt = []
-    for rule in range(1, 2 * count + 1):
+    decks: dict[int, list[list[int]]] = {}
+    for rule in range(1, 300):
+        deck, hand, left = sampling.find_hand(rule, n, size)
         sampling.fill_with_labels(1, rule, False, labels)
-        dealt.append(labels.drawn.tolist())
-    first = dealt[:hands]
-    assert len({label for hand in first for label in hand}) == hands * size
-    assert dealt[:count] == first * (count // hands)
-    assert n < 6 or dealt[count:] != dealt[:count]
+        dealt = decks.setdefault(deck, [])
+        if len(dealt) == hand:
+            dealt.append(labels.drawn.tolist())
+            turns = left
+        assert dealt[hand] == labels.drawn.tolist()
+        assert turns == (min(4 * 2**deck, 32) if hands > 1 else 1)
+        assert 1 <= left <= turns
+    for dealt in list(decks.values())[:-1]:
+        assert len({label for hand in dealt for label in hand}) == hands * size
+    assert n < 6 or decks[0] != decks[1]

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.cpu.dealing import Dealt, take_hand
 from pyboomer.engine.cpu.refinement import cover, refine_rule
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
 from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
 from pyboomer.engine.promise import Chunk
 from pyboomer.engine.rating import choose_head, focus_rating, sum_examples
-from pyboomer.engine.sampling import draw_examples, fill_with_labels, find_hand
+from pyboomer.engine.sampling import draw_examples, fill_with_labels
 from pyboomer.engine.statistics import (
     Layout,
     add_scores_to_rows,
@@ -30,7 +29,7 @@ from pyboomer.engine.statistics import (
     take_labels,
 )
 from pyboomer.engine.sweeping import Sample
-from pyboomer.losses.truth import JointTruth, Truth
+from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import update
 
 
@@ -41,6 +40,16 @@ class Examples(NamedTuple):
     scores: Array
     statistics: Array
     weight: Array
+
+
+class Hand(NamedTuple):
+    """The same as if there were no other labels than those of a hand, see `dealing`."""
+
+    truth: Truth | JointHand
+    scores: Array
+    statistics: Array
+    weight: Array
+    labels: NDArray[np.int64]
 
 
 class Found(NamedTuple):
@@ -59,7 +68,6 @@ class View(NamedTuple):
 
     labels: NDArray[np.int64]
     statistics: Array
-    hand: int  # which they are, if they were dealt
 
 
 @by_kind
@@ -70,15 +78,14 @@ def look_at(examples: Any, labels: Labels, seed: int, rule: int) -> View:
 @look_at.of(Examples)
 def _look_at_all(examples: Examples, labels: Labels, seed: int, rule: int) -> View:
     if not labels.some:
-        return View(labels.draw.choices, examples.statistics, 0)
+        return View(labels.draw.choices, examples.statistics)
     fill_with_labels(seed, rule, labels.in_turn, labels.draw)
     return _focus(labels.layout, examples.statistics, labels.draw.drawn, labels.room)
 
 
-@look_at.of(Dealt)
-def _look_at_hand(examples: Dealt, labels: Labels, seed: int, rule: int) -> View:
-    _, hand = find_hand(rule, labels.draw.choices.shape[0], labels.draw.drawn.shape[0])
-    return View(examples.labels[hand], examples.statistics[hand], hand)
+@look_at.of(Hand)
+def _look_at_hand(examples: Hand, labels: Labels, seed: int, rule: int) -> View:
+    return View(examples.labels, examples.statistics)
 
 
 @inner
@@ -87,7 +94,7 @@ def _focus(layout: Layout, statistics: Array, labels: NDArray[np.int64], room: A
     n, size = statistics.shape[0], count_columns(resize(layout, labels.shape[0]))
     own = room[: n * size].reshape((n, size))
     take_labels(layout, statistics, labels, own)
-    return View(labels, own, 0)
+    return View(labels, own)
 
 
 @by_kind
@@ -99,17 +106,19 @@ def change(examples: Any, view: View, rows: Rows, found: Found, m: int) -> None:
 def _change_all(examples: Examples, view: View, rows: Rows, found: Found, m: int) -> None:
     for i in range(m):
         found.labels[i] = view.labels[found.labels[i]]
+    _change(examples, rows, found, m)
+
+
+@change.of(Hand)
+def _change_hand(examples: Hand, view: View, rows: Rows, found: Found, m: int) -> None:
+    _change(examples, rows, found, m)
+
+
+@inner
+def _change(examples: Any, rows: Rows, found: Found, m: int) -> None:
     begin, end = _write_head(found, m)
     add_scores_to_rows(examples.scores, rows, found.head, begin, end)
     update(examples.truth, examples.scores, rows, examples.statistics, begin, end)
-
-
-@change.of(Dealt)
-def _change_hand(examples: Dealt, view: View, rows: Rows, found: Found, m: int) -> None:
-    begin, end = _write_head(found, m)
-    scores = examples.scores[view.hand]
-    add_scores_to_rows(scores, rows, found.head, begin, end)
-    update(take_hand(examples.truth, view.hand), scores, rows, examples.statistics[view.hand], begin, end)
 
 
 @inner

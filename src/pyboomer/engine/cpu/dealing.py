@@ -1,43 +1,27 @@
 """Dealing: where rules are about hands of labels (`sampling.find_hand`), what is known of a hand lies together.
 
 To find the statistics of some labels among those of all of them, memory has to be read as a whole. A hand is read as if
-there were no other labels, so that a rule costs as much with a thousand labels as with ten thousand. Each time the deck
-is shuffled, scores are dealt anew.
+there were no other labels, for as many rules in a row as are about it. What that takes depends on the loss.
 
-That takes a loss whose labels do not know of each other, small hands, and statistics that are too many for the cache.
+- Labels that do not know of each other: all hands of a deck are dealt at once. So a rule costs as much with a thousand
+  labels as with ten thousand. That pays where statistics are too many for the cache.
+- The joint logistic loss: a hand at a time. While it is played, all other labels keep their scores, and what these mean
+  to the known label vectors is found once, see `losses.joint_hand`.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Signs
-from pyboomer.compiling.kernel import kernel, plain
+from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import CACHE, make_zeros, pad
+from pyboomer.engine.cpu.boosting import Hand
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.plan import Complete, Heads, Labels
-from pyboomer.engine.sampling import count_per_deck, fill_with_labels, find_hand
-from pyboomer.losses.truth import Truth
+from pyboomer.engine.sampling import FIRST_TURNS, fill_with_hand, find_hand
+from pyboomer.losses.joint_hand import MOST_NUMBERS, take_hand
+from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import LABEL_WISE, SQUARED, update
-
-FEWEST = 64  # rules for which it is worth while to deal
-
-
-class Dealt(NamedTuple):
-    """The training examples, dealt out: as in `boosting.Examples`, but for one more dimension, of hands."""
-
-    truth: Truth
-    scores: Array
-    statistics: Array
-    weight: Array
-    labels: NDArray[np.int64]  # (hands, size): the labels of each hand
-
-
-@plain
-def take_hand(truth: Truth, hand: int) -> Truth:
-    """What is known of the labels of a hand."""
-    return Truth(truth.loss, truth.diagonal, truth.signs[hand], truth.weight[hand])
 
 
 @kernel
@@ -58,48 +42,75 @@ def take_back(table: Array, labels: NDArray[np.int64], dealt: Array) -> None:
                 table[n, labels[hand, i]] = dealt[hand, n, i]
 
 
-def suits(ledger: Ledger, labels: Labels, heads: Heads) -> bool:
-    """Whether to deal."""
-    truth, draw = ledger.truth, labels.draw
-    alone = isinstance(truth, Truth) and truth.loss in (LABEL_WISE, SQUARED)
-    drawn = labels.some and not labels.in_turn and count_per_deck(len(draw.choices), len(draw.drawn)) >= FEWEST
-    return drawn and alone and isinstance(heads, Complete) and ledger.statistics.size > CACHE
-
-
 class Dealer:
-    """Deals what the ledger has, which is out of date until it is taken back; of statistics, the ledger has none."""
+    """Deals what the ledger has, which is out of date until it is taken back; of statistics, the ledger has none.
 
-    def __init__(self, ledger: Ledger, labels: Labels, seed: int) -> None:
-        self.ledger, self.labels, self.seed, self.deck = ledger, labels, seed, -1
-        assert isinstance(ledger.truth, Truth)
-        (n, _), k, size = ledger.scores.shape, ledger.n_labels, len(labels.draw.drawn)
-        hands, width = k // size, pad(size)
-        weight = np.zeros((hands, len(ledger.truth.weight), width))
-        truth = Truth(ledger.truth.loss, True, np.zeros((hands, n, width), dtype=np.int8), weight)
-        scores, statistics = (make_zeros((hands * n, w)).reshape(hands, n, w) for w in (width, 2 * width))
-        self.dealt = Dealt(truth, scores, statistics, ledger.task.weight, np.empty((hands, size), dtype=np.int64))
+    Parameters
+    ----------
+    ledger : Ledger
+    labels : Labels
+    seed : int
+    at_once : bool
+        Whether all hands of a deck are dealt at once.
+    """
 
-    def deal(self, rule: int) -> tuple[Dealt, int]:
-        """What a rule is learned from, and how many rules there are until the deck is shuffled."""
-        dealt, draw, ledger = self.dealt, self.labels.draw, self.ledger
-        n_labels, size = len(draw.choices), len(draw.drawn)
-        deck, _ = find_hand(rule, n_labels, size)
-        count = count_per_deck(n_labels, size)
-        if deck != self.deck:
-            self.take_back()
-            self.deck = deck
-            for hand in range(len(dealt.labels)):
-                fill_with_labels(self.seed, deck * count + 1 + hand, False, draw)
-                dealt.labels[hand] = draw.drawn
-            deal_out(ledger.scores, dealt.labels, dealt.scores)
-            deal_out(ledger.signs, dealt.labels, dealt.truth.signs)
-            deal_out(ledger.truth.weight, dealt.labels, dealt.truth.weight)
-            for hand in range(len(dealt.labels)):
-                truth = take_hand(dealt.truth, hand)
-                update(truth, dealt.scores[hand], ledger.everyone, dealt.statistics[hand], 0, size)
-        return dealt, (deck + 1) * count + 1 - rule
+    def __init__(self, ledger: Ledger, labels: Labels, seed: int, at_once: bool) -> None:
+        self.ledger, self.draw, self.seed, self.at_once = ledger, labels.draw, seed, at_once
+        n, size = len(ledger.scores), len(self.draw.drawn)
+        self.n_hands = len(self.draw.choices) // size  # of a deck
+        dealt, width = self.n_hands if at_once else 1, pad(size)
+        self.labels = np.empty((dealt, size), dtype=np.int64)
+        self.signs = np.zeros((dealt, n, width), dtype=np.int8)
+        self.weight = np.zeros((dealt, len(ledger.truth.weight), width))
+        self.scores = make_zeros((dealt * n, width)).reshape(dealt, n, width)
+        self.statistics = make_zeros((n, 2 * width))
+        self.turn = -1, -1  # which deck and which of its hands
+        self.hand: Hand
+
+    def deal(self, rule: int) -> tuple[Hand, int]:
+        """What a rule is learned from, and how many rules in a row are."""
+        deck, hand, left = find_hand(rule, len(self.draw.choices), self.labels.shape[1])
+        if (deck, hand) != self.turn:
+            if not self.at_once or deck != self.turn[0]:
+                self._deal_out(deck, range(self.n_hands) if self.at_once else [hand])
+            self.turn = deck, hand
+            self.hand = self._show(hand if self.at_once else 0)
+        return self.hand, left
+
+    def _deal_out(self, deck: int, hands: range | list[int]) -> None:
+        self.take_back()
+        draw, ledger = self.draw, self.ledger
+        for place, hand in enumerate(hands):
+            fill_with_hand(self.seed, deck, hand, draw)
+            self.labels[place] = draw.drawn
+        deal_out(ledger.scores, self.labels, self.scores)
+        deal_out(ledger.signs, self.labels, self.signs)
+        deal_out(ledger.truth.weight, self.labels, self.weight)
+
+    def _show(self, place: int) -> Hand:
+        truth, labels, scores = self.ledger.truth, self.labels[place], self.scores[place]
+        if isinstance(truth, JointTruth):
+            own = take_hand(truth, labels, self.ledger.scores, self.signs[place])
+        else:
+            own = Truth(truth.loss, True, self.signs[place], self.weight[place])
+        update(own, scores, self.ledger.everyone, self.statistics, 0, len(labels))
+        return Hand(own, scores, self.statistics, self.ledger.task.weight, labels)
 
     def take_back(self) -> None:
         """Bring the scores of the ledger up to date."""
-        if self.deck >= 0:
-            take_back(self.ledger.scores, self.dealt.labels, self.dealt.scores)
+        if self.turn[0] >= 0:
+            take_back(self.ledger.scores, self.labels, self.scores)
+
+
+def find_dealer(ledger: Ledger, labels: Labels, heads: Heads, seed: int) -> Dealer | None:
+    """Somebody who deals, where that pays."""
+    truth, draw = ledger.truth, labels.draw
+    _, _, turns = find_hand(1, len(draw.choices), max(len(draw.drawn), 1))
+    if labels.in_turn or not labels.some or turns < FIRST_TURNS or not isinstance(heads, Complete):
+        return None
+    if isinstance(truth, JointTruth):
+        known = truth.known
+        suits = bool(known.settled.all()) and len(known.settled) * len(known.factor) <= MOST_NUMBERS
+        return Dealer(ledger, labels, seed, at_once=False) if suits else None
+    suits = truth.loss in (LABEL_WISE, SQUARED) and ledger.statistics.size > CACHE
+    return Dealer(ledger, labels, seed, at_once=True) if suits else None

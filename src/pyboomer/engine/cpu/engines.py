@@ -9,7 +9,7 @@ import numpy as np
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import bins
 from pyboomer.engine.cpu import dealing
-from pyboomer.engine.cpu.boosting import Examples, Found, learn_rules
+from pyboomer.engine.cpu.boosting import Examples, Found, Hand, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.sampled import SampledSteps, suits
@@ -62,10 +62,8 @@ class ExampleEngine(Learner):
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         super().__init__(task, settings, replay, n_rules, n_threads=1)
-        self.dealer = None
-        if dealing.suits(self.ledger, self.labels, self.heads):
-            self.dealer = dealing.Dealer(self.ledger, self.labels, self.plan.search.seed)
-        else:
+        self.dealer = dealing.find_dealer(self.ledger, self.labels, self.heads, self.plan.search.seed)
+        if self.dealer is None:
             self.ledger.write()
         k = self.heads.layout.n_labels
         self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), make_zeros((1, pad(task.Y.shape[1])))[0])
@@ -86,12 +84,12 @@ class ExampleEngine(Learner):
             self.n_rules += learned
             count -= learned
 
-    def _show(self, count: int) -> tuple[Examples | dealing.Dealt, int]:
+    def _show(self, count: int) -> tuple[Examples | Hand, int]:
         """The examples, and how many rules of so many may be learned before something else is to be done."""
         ledger = self.ledger
         if self.dealer is not None:
-            dealt, left = self.dealer.deal(self.n_rules)
-            return dealt, min(count, left)
+            hand, left = self.dealer.deal(self.n_rules)
+            return hand, min(count, left)
         examples = Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
         return examples, count if ledger.has_twin else 1
 
