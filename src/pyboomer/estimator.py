@@ -40,7 +40,7 @@ from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.learning.sizing import find_learning_rate, find_max_labels, find_max_samples
+from pyboomer.learning.sizing import find_learning_rate, find_max_features, find_max_labels, find_max_samples
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Trained, Watch, train
 from pyboomer.losses import Loss, find_loss
@@ -252,6 +252,7 @@ class RuleEstimator(BaseEstimator, ABC):
         own = {
             "loss": self._find_loss(),
             "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_, drawn),
+            "max_features": find_max_features(self.max_features, examples.size),
             "max_samples": find_max_samples(self.max_samples, examples.size),
             "max_labels": max_labels,
             "default_l2": self._default_l2(),

@@ -122,7 +122,7 @@ PARAMETERS = (
     ),
     Parameter(
         "n_rules",
-        4000,
+        3000,
         "a whole number of at least 1",
         lambda value: _is_whole(value, 1),
         "The number of rules to learn, the default rule included.",
@@ -141,9 +141,9 @@ PARAMETERS = (
         '"auto" or in (0, 1]',
         lambda value: _one_of("auto")(value) or (_is_real(value) and 0 < value <= 1),
         "The shrinkage: it multiplies the scores of every rule but the default rule (Alg. 1, line 8). "
-        '"auto": 0.05 for up to 2,500 examples, 0.1 for 10,000, 0.3 for 90,000 and more, growing with the square root '
-        'of their number. If max_labels="auto" has rules score m of K labels, it is sqrt(K / m) times as large, but at '
-        "most 0.3. With the joint loss, it is at most 1 / s for label vectors of s labels.",
+        '"auto": 0.067 for up to 2,500 examples, 0.133 for 10,000, 0.4 for 90,000 and more, growing with the square '
+        'root of their number. If max_labels="auto" has rules score m of K labels, it is sqrt(K / m) times as large, '
+        "but at most 0.4. With the joint loss, it is at most 1 / s for label vectors of s labels.",
     ),
     Parameter(
         "l1",
@@ -186,11 +186,12 @@ PARAMETERS = (
     ),
     Parameter(
         "max_features",
-        "sqrt",
-        '"sqrt", "log2", None, a whole number of at least 1 or a fraction in (0, 1]',
-        lambda value: _is_size(value, "sqrt", "log2"),
+        "auto",
+        '"auto", "sqrt", "log2", None, a whole number of at least 1 or a fraction in (0, 1]',
+        lambda value: _is_size(value, "auto", "sqrt", "log2"),
         "How many of the L features to draw for each condition: their square root, rounded up; the paper's "
-        "floor(log2(L - 1) + 1); all (None); a number; or a fraction.",
+        'floor(log2(L - 1) + 1); all (None); a number; or a fraction. "auto": about log2(L), but L / 30 of more than '
+        "300, and never more than the square root, which it is for more than 20,000 examples.",
     ),
     Parameter(
         "fixed_features",
@@ -206,8 +207,8 @@ PARAMETERS = (
         lambda value: _is_size(value, "auto", "round-robin"),
         "How many labels a rule may score: all (None), a number or a fraction. They are dealt like cards, at random, "
         "and all have their turn. "
-        '"round-robin": each label in turn. "auto": a fifth of them, at least 16, if there are more than 32 labels and '
-        'at most 20,000 examples, and head="multi"; else all.',
+        '"round-robin": each label in turn. "auto": a fifth of more than 32 labels, at least 16; 8 of 16 to 32, with '
+        'the joint loss; all of fewer labels, for more than 20,000 examples, and unless head="multi".',
     ),
     Parameter(
         "max_conditions",

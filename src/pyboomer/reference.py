@@ -190,7 +190,7 @@ def drop_needless(rule: ReferenceRule, X: Array) -> ReferenceRule:
 
 GOLDEN, MIX_1, MIX_2 = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
-FIRST_TURNS, MOST_TURNS = 4, 32  # rules in a row that are about the same hand: of the first deck, and at most
+FIRST_TURNS, MOST_TURNS = 4, 64  # rules in a row that are about the same hand: of the first deck, and at most
 
 
 def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -250,7 +250,7 @@ def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]
     """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn.
 
     They are dealt like cards: a shuffled deck makes hands, which have several turns in a row, twice as many with the
-    next deck, up to 32. A single hand has one.
+    next deck, up to 64. A single hand has one.
     """
     if not setting.n_drawn_labels:
         return np.array([(rule - 1) % n_labels])

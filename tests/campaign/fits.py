@@ -178,7 +178,9 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         bootstrap=get("bootstrap"),
         n_samples=count_examples(find_max_samples(get("max_samples"), n), n, sampling == "with-replacement"),
         strata=strata,
-        n_drawn_labels=count_labels(find_max_labels(get("max_labels"), get("head"), n, n_labels), n_labels),
+        n_drawn_labels=count_labels(
+            find_max_labels(get("max_labels"), get("head"), n, n_labels, model.loss_), n_labels
+        ),
         n_drawn_features=count_features(get("max_features"), n_features - len(fixed)),
         fixed_features=fixed,
         nominal=problem.nominal,

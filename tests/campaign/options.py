@@ -28,7 +28,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "bootstrap": (True, False),
     "sampling": ("with-replacement", "without-replacement", "stratified-label-wise", "stratified-example-wise"),
     "max_samples": ("auto", None, 5, 0.5),
-    "max_features": ("sqrt", "log2", None, 1, 0.5),
+    "max_features": ("auto", "sqrt", "log2", None, 1, 0.5),
     "fixed_features": (None, ["tempo"], ["tempo", "size"]),
     "max_labels": ("auto", None, "round-robin", 1, 0.5),
     "max_conditions": (None, 1, 3),

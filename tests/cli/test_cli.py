@@ -819,7 +819,7 @@ def test_training_may_stop_early(run: Run) -> None:
     options = ("--early-stopping", "--n-iter-no-change", "10", "--scoring", "accuracy", "--learning-rate", "1")
     assert run("train", "digits7", "-o", "model.json", *options, "--random-state", "1").code == 0
     assert len(load_model("model.json").rules_) < 1000
-    assert "up to 4,000 rules" in run("evaluate", "digits7", *options).out
+    assert "up to 3,000 rules" in run("evaluate", "digits7", *options).out
     assert fails_in_one_line(run("train", "digits7", "-o", "model.json", "--scoring", "hammer"))
 
 

@@ -85,7 +85,7 @@ def test_a_rule_that_says_it_all_is_found() -> None:
 
 def test_a_label_that_is_noise_is_held_back_and_a_clear_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = np.column_stack([X[:, 0] > 0.3, RNG.random(300) > 0.5, X[:, 1] > 0]).astype(int)
-    model = fit(BoomerClassifier("joint-logistic"), mixed)
+    model = fit(BoomerClassifier("joint-logistic", learning_rate=0.05), mixed)
     own = distil(model, X, mixed, n_rules=30).predict_proba(X)
     monkeypatch.setattr("pyboomer.editing.distilling.SPREAD", 1e-6)  # all labels have the same penalty
     common = distil(model, X, mixed, n_rules=30).predict_proba(X)

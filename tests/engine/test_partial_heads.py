@@ -172,7 +172,7 @@ def test_each_rule_is_about_the_label_whose_turn_it_is(head: Any) -> None:
 
 @pytest.mark.parametrize(("max_labels", "size"), [(2, 2), (0.6, 3), (1.0, K), (99, K), (None, K)])
 def test_labels_are_drawn_for_each_rule(max_labels: Any, size: int) -> None:
-    model = BoomerClassifier(max_labels=max_labels, n_rules=200, random_state=1).fit(X, LABELS)
+    model = BoomerClassifier(max_labels=max_labels, n_rules=2500, random_state=1).fit(X, LABELS)
     sets = label_sets(model.rules_)
     assert {len(labels) for labels in sets} == {size}
     assert {k for labels in sets for k in labels} == set(range(K))

@@ -40,7 +40,7 @@ SONGS, MOODS = make_songs()
 
 @pytest.fixture(scope="module", params=[1, 2, None])
 def clf(request: pytest.FixtureRequest) -> BoomerClassifier:
-    return BoomerClassifier(n_rules=40, max_conditions=request.param, random_state=1).fit(SONGS, MOODS)
+    return BoomerClassifier(n_rules=120, max_conditions=request.param, random_state=1).fit(SONGS, MOODS)
 
 
 def add_up(shapes: ShapeFunctions, model: Any, X: Any, column: Callable[[int], Any]) -> np.ndarray:

@@ -9,8 +9,15 @@ import pytest
 from pyboomer import BoomerClassifier, load_model
 from pyboomer.data.examples import Examples
 from pyboomer.editing import refit_heads
+from pyboomer.engine.sampling import count_features
 from pyboomer.learning import sizing
-from pyboomer.learning.sizing import choose_loss, find_learning_rate, find_max_labels, find_max_samples
+from pyboomer.learning.sizing import (
+    choose_loss,
+    find_learning_rate,
+    find_max_features,
+    find_max_labels,
+    find_max_samples,
+)
 from pyboomer.losses import FOR_LABELS
 
 RNG = np.random.default_rng(1)
@@ -29,7 +36,7 @@ def make_examples(n: int, n_labels: int, size: int) -> Examples:
 
 
 @pytest.mark.parametrize(
-    ("n", "rate"), [(1, 0.05), (2_500, 0.05), (10_000, 0.1), (40_000, 0.2), (90_000, 0.3), (10**6, 0.3)]
+    ("n", "rate"), [(1, 1 / 15), (2_500, 1 / 15), (10_000, 2 / 15), (40_000, 4 / 15), (90_000, 0.4), (10**6, 0.4)]
 )
 def test_the_learning_rate_grows_with_the_square_root_of_the_examples(n: int, rate: float) -> None:
     examples = make_examples(n, 2, 1)
@@ -41,7 +48,7 @@ def test_the_learning_rate_grows_with_the_square_root_of_the_examples(n: int, ra
 def test_long_label_vectors_are_learned_in_short_steps() -> None:
     examples = make_examples(100_000, 40, 10)
     assert find_learning_rate("auto", examples, FOR_LABELS["joint-logistic"]) == pytest.approx(0.1)
-    assert find_learning_rate("auto", examples, FOR_LABELS["label-wise-logistic"]) == 0.3
+    assert find_learning_rate("auto", examples, FOR_LABELS["label-wise-logistic"]) == 0.4
     assert choose_loss(examples, 40).name == "joint-logistic"
     assert choose_loss(make_examples(1000, 100, 21), 100).name == "label-wise-logistic"
     assert choose_loss(make_examples(1000, 100, 99), 100).name == "joint-logistic"  # as short as those of one label
@@ -52,18 +59,34 @@ def test_long_label_vectors_are_learned_in_short_steps() -> None:
     [(1000, 32, None), (1000, 33, 16), (1000, 80, 16), (1000, 85, 17), (20_000, 983, 196), (20_001, 983, None)],
 )
 def test_rules_are_about_a_part_of_many_labels(n: int, n_labels: int, drawn: int | None) -> None:
-    assert find_max_labels("auto", "multi", n, n_labels) == drawn
+    loss = FOR_LABELS["label-wise-logistic"]
+    assert find_max_labels("auto", "multi", n, n_labels, loss) == drawn
     for head in ("single", 3, 0.5):
-        assert find_max_labels("auto", head, n, n_labels) is None
+        assert find_max_labels("auto", head, n, n_labels, loss) is None
     for given in (None, 5, 0.5, "round-robin"):
-        assert find_max_labels(given, "multi", n, n_labels) == given
+        assert find_max_labels(given, "multi", n, n_labels, loss) == given
+
+
+@pytest.mark.parametrize(("n_labels", "drawn"), [(15, None), (16, 8), (32, 8), (33, 16)])
+def test_rules_of_the_joint_loss_are_about_a_part_of_fewer(n_labels: int, drawn: int | None) -> None:
+    assert find_max_labels("auto", "multi", 1000, n_labels, FOR_LABELS["joint-logistic"]) == drawn
+    assert find_max_labels("auto", "multi", 20_001, n_labels, FOR_LABELS["joint-logistic"]) is None
+
+
+def test_few_features_are_drawn_where_few_examples_are_learned_from() -> None:
+    assert find_max_features("auto", 20_000) == "auto"
+    assert find_max_features("auto", 20_001) == "sqrt"
+    for given in (None, 5, 0.5, "log2", "sqrt"):
+        assert find_max_features(given, 10**6) == given
+    counts = {n: count_features("auto", n) for n in (1, 2, 3, 4, 12, 50, 72, 294, 500, 1001, 3125)}
+    assert counts == {1: 1, 2: 2, 3: 2, 4: 2, 12: 4, 50: 6, 72: 7, 294: 9, 500: 16, 1001: 32, 3125: 56}
 
 
 def test_the_learning_rate_grows_if_labels_are_drawn() -> None:
     examples = make_examples(1000, 64, 1)
     for loss in FOR_LABELS.values():
-        assert find_learning_rate("auto", examples, loss, 16) == pytest.approx(0.1)
-        assert find_learning_rate("auto", examples, loss, 1) == 0.3
+        assert find_learning_rate("auto", examples, loss, 16) == pytest.approx(2 / 15)
+        assert find_learning_rate("auto", examples, loss, 1) == 0.4
         assert find_learning_rate(0.7, examples, loss, 16) == 0.7
     labels = np.eye(40, dtype=int)[RNG.integers(0, 40, len(X))]
     sizes = {name: [] for name in ("default", "all")}
@@ -92,7 +115,7 @@ def test_few_examples_are_sampled_in_full() -> None:
 
 
 def test_settings_are_those_of_the_numbers_that_auto_stands_for() -> None:
-    assert learn().rules_ == learn(loss="joint-logistic", learning_rate=0.05, max_samples=None).rules_
+    assert learn().rules_ == learn(loss="joint-logistic", learning_rate=1 / 15, max_samples=None).rules_
 
 
 def test_the_loss_is_told() -> None:

@@ -92,7 +92,7 @@ def distil(
     >>> clf = BoomerClassifier(n_rules=30, random_state=1).fit(digits.X[:300], digits.Y[:300])
     >>> small = distil(clf, digits.X[:300], digits.Y[:300], n_conditions=20)
     >>> len(clf.rules_.condition_features), len(small.rules_.condition_features)
-    (96, 20)
+    (92, 20)
     """
     budgets = {"n_rules": n_rules, "n_conditions": n_conditions}
     given = {name: limit for name, limit in budgets.items() if limit is not None}

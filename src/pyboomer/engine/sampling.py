@@ -21,7 +21,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
-FIRST_TURNS, MOST_TURNS = 4, 32  # rules in a row that are about the same hand: of the first deck, and at most
+FIRST_TURNS, MOST_TURNS = 4, 64  # rules in a row that are about the same hand: of the first deck, and at most
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
@@ -185,7 +185,7 @@ def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
     """Which deck the labels of a rule are from, which of its hands they are, and how many rules are yet to be about it.
 
     Labels are dealt like cards: a shuffled deck makes hands of the same size. Each has several turns in a row, so that
-    what is known of a hand need not be found anew for each rule. From deck to deck, turns are doubled up to 32: so all
+    what is known of a hand need not be found anew for each rule. From deck to deck, turns are doubled up to 64: so all
     labels have about as many, however few rules there are. A single hand leaves labels out, and has one turn. The
     default rule is number 0.
     """
@@ -278,6 +278,8 @@ def count_features(max_features: str | int | float | None, n_features: int) -> i
         return n_features
     if max_features == "sqrt":
         return max(1, math.ceil(math.sqrt(n_features)))
+    if max_features == "auto":  # about log2 of up to 300, and the square root of 900 and more: of many, most say little
+        return min(count_features("sqrt", n_features), max(n_features.bit_length(), n_features // 30))
     if max_features == "log2":
         return max(1, int(np.log2(max(n_features - 1, 1)) + 1))
     if isinstance(max_features, Integral):

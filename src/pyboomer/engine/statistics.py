@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, load, pad, prefetch, store
+from pyboomer.compiling.simd import LANES, load, pad, prefetch, splat, store
 
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
 SOME = 16  # examples that memory is asked for at once
@@ -145,10 +145,16 @@ def add_scores_to_rows(scores: Array, rows: Rows, head: Array, first: int, last:
 @kernel
 def sum_weights(rows: Rows, weights: Array) -> float:
     """The weight of some examples."""
-    weight = 0.0
-    for r in range(rows.shape[0]):
-        weight += weights[rows[r]]
-    return weight
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # each addition waits for the one before
+    whole = rows.shape[0] - rows.shape[0] % 4
+    for r in range(0, whole, 4):
+        a += weights[rows[r]]
+        b += weights[rows[r + 1]]
+        c += weights[rows[r + 2]]
+        d += weights[rows[r + 3]]
+    for r in range(whole, rows.shape[0]):
+        a += weights[rows[r]]
+    return (a + b) + (c + d)
 
 
 @kernel(error_model="numpy")
@@ -186,18 +192,25 @@ def add_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Ar
 
 @inner(error_model="numpy")
 def _add_block(statistics: Array, first: int, rows: Rows, weights: Array, sums: Array) -> None:
-    """The same, column by column."""
-    size = statistics.shape[1]
+    """The same, column by column; two rows at a time, as each addition waits for the one before."""
+    size, n_rows = statistics.shape[1], rows.shape[0]
+    even = n_rows - n_rows % 2
     for s in range(0, sums.shape[0], 2 * LANES):  # two vectors at a time; an odd last one is done twice
         other = s + LANES if s + LANES < sums.shape[0] else s
-        one = load(sums, s)
-        two = load(sums, other)
-        for r in range(rows.shape[0]):
+        one, two = load(sums, s), load(sums, other)
+        next_one, next_two = splat(0.0), splat(0.0)
+        for r in range(0, even, 2):
+            n, m = rows[r], rows[r + 1]
+            one = one + weights[n] * load(statistics, n * size + first + s)
+            two = two + weights[n] * load(statistics, n * size + first + other)
+            next_one = next_one + weights[m] * load(statistics, m * size + first + s)
+            next_two = next_two + weights[m] * load(statistics, m * size + first + other)
+        for r in range(even, n_rows):
             n = rows[r]
             one = one + weights[n] * load(statistics, n * size + first + s)
             two = two + weights[n] * load(statistics, n * size + first + other)
-        store(sums, s, one)
-        store(sums, other, two)
+        store(sums, s, one + next_one)
+        store(sums, other, two + next_two)
 
 
 @kernel

@@ -47,9 +47,9 @@ class Change:
     >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
     >>> (explanation,) = clf.explain(X[3:4])
     >>> print(explanation.change)
-    if pixel_1_2 were > 4.5 and <= 8.5 (is 13)
+    if pixel_3_2 were > 5.5 (is 2)
     >>> explanation.describe(explanation.change.prediction)
-    'a, b, d, e, g'
+    'a, c, d, f, g'
     """
 
     feature: int

@@ -51,7 +51,7 @@ class LabelDependence:
     >>> dependence.matrix.shape
     (7, 7)
     >>> [dependence.label_names[k] for k in dependence.cluster()]
-    ['b', 'c', 'f', 'g', 'a', 'd', 'e']
+    ['b', 'c', 'f', 'e', 'd', 'a', 'g']
     """
 
     matrix: Array

@@ -87,7 +87,7 @@ class Explanation:
     >>> explanation.describe(explanation.runner_up.vector)
     'a, b, d, e, g'
     >>> explanation.contributions.shape
-    (11, 7)
+    (9, 7)
     """
 
     example: int

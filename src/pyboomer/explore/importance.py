@@ -64,13 +64,13 @@ class FeatureImportance:
     >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
     >>> importance = feature_importance(clf)
     >>> [importance.feature_names[feature] for feature in importance.rank(label=1)[:3]]
-    ['pixel_2_5', 'pixel_2_4', 'pixel_3_2']
+    ['pixel_2_5', 'pixel_3_2', 'pixel_2_4']
     >>> importance.to_frame().iloc[:3, :2].round(3)
                (overall)      a
     feature
-    pixel_2_5      0.082  0.008
-    pixel_1_2      0.078  0.018
-    pixel_4_4      0.066  0.007
+    pixel_1_2      0.076  0.019
+    pixel_2_5      0.076  0.007
+    pixel_3_2      0.056  0.007
     """
 
     by: str
@@ -115,7 +115,7 @@ def feature_importance(model: "RuleEstimator | RuleEnsemble", by: str = "gain") 
     >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
     >>> importance = feature_importance(clf)
     >>> importance
-    <FeatureImportance by gain: pixel_2_5, pixel_1_2, pixel_4_4, ...>
+    <FeatureImportance by gain: pixel_1_2, pixel_2_5, pixel_3_2, ...>
     >>> importance.per_label.shape
     (64, 7)
     """
@@ -191,7 +191,7 @@ def permutation_importance(
     >>> X, Y = digits.to_frame(), digits.labels_frame()
     >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
     >>> permutation_importance(clf, X[:200], Y[:200], n_repeats=1, random_state=1)
-    <FeatureImportance by permutation (loss): pixel_2_5, pixel_4_4, pixel_3_2, ...>
+    <FeatureImportance by permutation (loss): pixel_2_5, pixel_3_2, pixel_1_2, ...>
     """
     check_is_fitted(model, "rules_")
     if not isinstance(n_repeats, int | np.integer) or n_repeats < 1:

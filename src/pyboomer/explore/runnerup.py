@@ -39,7 +39,7 @@ class RunnerUp:
     >>> explanation.describe(runner_up.vector)
     'a, b, d, e, g'
     >>> runner_up.measure, round(runner_up.margin, 2)
-    ('log-probability', 0.23)
+    ('log-probability', 0.28)
     """
 
     vector: Vector

@@ -6,14 +6,17 @@ a part of the examples is enough to choose conditions by.
 
 | examples | learning rate | examples that conditions are chosen by |
 |---|---|---|
-| up to 2,500 | 0.05 | as many as there are |
-| 10,000 | 0.1 | as many as there are |
-| 90,000 | 0.3 | 20,000 |
-| 400,000 and more | 0.3 | a twentieth |
+| up to 2,500 | 0.067 | as many as there are |
+| 10,000 | 0.133 | as many as there are |
+| 90,000 | 0.4 | 20,000 |
+| 400,000 and more | 0.4 | a twentieth |
 
-Of many labels, a rule that is about all of them suits none of them well. So rules are about some, dealt at random: a
-fifth of more than 32 labels, but at least 16. Each label has fewer rules then, and the rate is larger: sqrt(K / m)
-times, for m of K labels.
+A rule that is about many labels suits none of them well. So rules are about some, dealt at random: a fifth of more than
+32 labels, but at least 16; and 8 of 16 to 32, with the joint loss. Each label has fewer rules then, and the rate is
+larger: sqrt(K / m) times, for m of K labels.
+
+Few features are drawn for each condition: rules that differ from each other make up for more than they lose. But of
+many features most say little, and of many examples each rule is to learn much.
 
 The joint loss is about label vectors that repeat. Its heads are learned label by label, as if each label moved on its
 own; where many move together, the sum of their steps is too long. So the rate is at most 1 / s for label vectors of s
@@ -27,13 +30,13 @@ import numpy as np
 from pyboomer.data.examples import Examples
 from pyboomer.losses import Loss, find_loss
 
-SLOWEST, FASTEST = 0.05, 0.3
+SLOWEST, FASTEST = 1 / 15, 0.4
 SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
 MANY_LABELS, PART_OF_LABELS = 32, 5  # rules are about a part of many labels
 FEW_LABELS = 8  # that rules are about if twice as many are learned by the joint loss
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
-LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: 1 / SLOWEST
+LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: of more, steps would be too short
 
 
 def find_max_labels(
@@ -66,6 +69,11 @@ def _measure_length(examples: Examples) -> float:
     """How many labels of an example are other than most examples have them, on average."""
     share = np.average(examples.Y, axis=0, weights=examples.weight)
     return float(np.minimum(share, 1 - share).sum())
+
+
+def find_max_features(max_features: str | int | float | None, n: int) -> str | int | float | None:
+    """How many features are drawn for a condition, learned from n examples."""
+    return "sqrt" if max_features == "auto" and n > ENOUGH else max_features
 
 
 def find_max_samples(max_samples: str | int | float | None, n: int) -> int | float | None:

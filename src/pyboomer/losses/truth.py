@@ -62,7 +62,7 @@ class JointTruth(NamedTuple):
 
 
 class JointHand(NamedTuple):
-    """The same for a hand of labels, see `joint_hand`: vectors are about these, and their factors are in the base."""
+    """The same for a hand of labels, see `joint_twin`: vectors are about these, and their factors are in the base."""
 
     diagonal: bool
     signs: Signs

@@ -10,7 +10,7 @@ from pyboomer import BoomerClassifier, BoomerRegressor
 from pyboomer.engine import sampling
 from pyboomer.engine.cpu import dealing
 from pyboomer.losses import joint_logistic
-from pyboomer.losses.joint_hand import take_hand
+from pyboomer.losses.joint_twin import take_hand
 from pyboomer.losses.truth import pad_signs
 from pyboomer.losses.twins import tell_truth, update
 
@@ -144,7 +144,7 @@ def test_every_label_of_a_deck_is_dealt_once(n: int, size: int) -> None:
             dealt.append(labels.drawn.tolist())
             turns = left
         assert dealt[hand] == labels.drawn.tolist()
-        assert turns == (min(4 * 2**deck, 32) if hands > 1 else 1)
+        assert turns == (min(4 * 2**deck, 64) if hands > 1 else 1)
         assert 1 <= left <= turns
     for dealt in list(decks.values())[:-1]:
         assert len({label for hand in dealt for label in hand}) == hands * size

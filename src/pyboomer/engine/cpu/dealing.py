@@ -6,7 +6,7 @@ there were no other labels, for as many rules in a row as are about it. What tha
 - Labels that do not know of each other: all hands of a deck are dealt at once. So a rule costs as much with a thousand
   labels as with ten thousand. That pays where statistics are too many for the cache.
 - The joint logistic loss: a hand at a time. While it is played, all other labels keep their scores, and what these mean
-  to the known label vectors is found once, see `losses.joint_hand`.
+  to the known label vectors is found once, see `losses.joint_twin`.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ from pyboomer.engine.cpu.boosting import Hand
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.plan import Complete, Heads, Labels
 from pyboomer.engine.sampling import FIRST_TURNS, fill_with_hand, find_hand
-from pyboomer.losses.joint_hand import MOST_NUMBERS, take_hand
-from pyboomer.losses.truth import JointTruth, Truth
+from pyboomer.losses.joint_twin import MOST_NUMBERS, take_hand
+from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import LABEL_WISE, SQUARED, update
 
 
@@ -89,6 +89,7 @@ class Dealer:
 
     def _show(self, place: int) -> Hand:
         truth, labels, scores = self.ledger.truth, self.labels[place], self.scores[place]
+        own: Truth | JointHand
         if isinstance(truth, JointTruth):
             own = take_hand(truth, labels, self.ledger.scores, self.signs[place])
         else:
