@@ -181,7 +181,7 @@ class RuleEstimator(BaseEstimator, ABC):
             watch = Watch(interrupt, self._list_callbacks(), bool(self.verbose), begin)
             validation = None if held_out is None else self._make_validation(held_out, past)
             lesson = self._make_lesson(examples, table.schema, labels.form.names)
-            settings = self._make_settings(seed, examples)
+            settings = self._make_settings(seed, examples, len(table.schema.names))
             trained = train(lesson, settings, watch, past, validation)
             self._keep(
                 trained,
@@ -243,7 +243,7 @@ class RuleEstimator(BaseEstimator, ABC):
         if error is not None:
             raise error
 
-    def _make_settings(self, seed: int, examples: Examples) -> Settings:
+    def _make_settings(self, seed: int, examples: Examples, n_features: int) -> Settings:
         """How rules are learned from the examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
         max_labels = find_max_labels(self.max_labels, self.head, examples.size, examples.Y.shape[1], self.loss_)
@@ -252,7 +252,7 @@ class RuleEstimator(BaseEstimator, ABC):
         own = {
             "loss": self._find_loss(),
             "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_, drawn),
-            "max_features": find_max_features(self.max_features, examples.size),
+            "max_features": find_max_features(self.max_features, examples.size, n_features),
             "max_samples": find_max_samples(self.max_samples, examples.size),
             "max_labels": max_labels,
             "default_l2": self._default_l2(),

@@ -191,7 +191,7 @@ PARAMETERS = (
         lambda value: _is_size(value, "auto", "sqrt", "log2"),
         "How many of the L features to draw for each condition: their square root, rounded up; the paper's "
         'floor(log2(L - 1) + 1); all (None); a number; or a fraction. "auto": about log2(L), but L / 30 of more than '
-        "300, and never more than the square root, which it is for more than 20,000 examples.",
+        "300, and never more than the square root; twice the square root for more than 20,000 examples.",
     ),
     Parameter(
         "fixed_features",

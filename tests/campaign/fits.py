@@ -24,7 +24,7 @@ from pyboomer import BoomerClassifier, load_model
 from pyboomer.columns.categories import encode, find_categories
 from pyboomer.data.stratification import group_examples
 from pyboomer.engine.sampling import count_examples, count_features, count_labels
-from pyboomer.learning.sizing import find_max_labels, find_max_samples
+from pyboomer.learning.sizing import find_max_features, find_max_labels, find_max_samples
 from pyboomer.losses import example_wise_logistic, find_loss, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, drop_needless, learn_rules, predict_example_wise
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -181,7 +181,7 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         n_drawn_labels=count_labels(
             find_max_labels(get("max_labels"), get("head"), n, n_labels, model.loss_), n_labels
         ),
-        n_drawn_features=count_features(get("max_features"), n_features - len(fixed)),
+        n_drawn_features=count_features(find_max_features(get("max_features"), n, n_features), n_features - len(fixed)),
         fixed_features=fixed,
         nominal=problem.nominal,
         max_conditions=get("max_conditions"),

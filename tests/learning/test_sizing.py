@@ -9,7 +9,6 @@ import pytest
 from pyboomer import BoomerClassifier, load_model
 from pyboomer.data.examples import Examples
 from pyboomer.editing import refit_heads
-from pyboomer.engine.sampling import count_features
 from pyboomer.learning import sizing
 from pyboomer.learning.sizing import (
     choose_loss,
@@ -74,12 +73,11 @@ def test_rules_of_the_joint_loss_are_about_a_part_of_fewer(n_labels: int, drawn:
 
 
 def test_few_features_are_drawn_where_few_examples_are_learned_from() -> None:
-    assert find_max_features("auto", 20_000) == "auto"
-    assert find_max_features("auto", 20_001) == "sqrt"
+    few = {n: find_max_features("auto", 20_000, n) for n in (1, 2, 3, 4, 12, 50, 72, 294, 500, 1001, 3125)}
+    assert few == {1: 1, 2: 2, 3: 2, 4: 2, 12: 4, 50: 6, 72: 7, 294: 9, 500: 16, 1001: 32, 3125: 56}
+    assert [find_max_features("auto", 20_001, n) for n in (1, 2, 50)] == [1, 2, 16]
     for given in (None, 5, 0.5, "log2", "sqrt"):
-        assert find_max_features(given, 10**6) == given
-    counts = {n: count_features("auto", n) for n in (1, 2, 3, 4, 12, 50, 72, 294, 500, 1001, 3125)}
-    assert counts == {1: 1, 2: 2, 3: 2, 4: 2, 12: 4, 50: 6, 72: 7, 294: 9, 500: 16, 1001: 32, 3125: 56}
+        assert find_max_features(given, 10**6, 50) == given
 
 
 def test_the_learning_rate_grows_if_labels_are_drawn() -> None:

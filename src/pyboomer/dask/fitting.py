@@ -107,7 +107,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
         model.loss_ = model._choose_loss(examples, form)
     model._learn_form(form, examples, past is not None)
     reader._form = form
-    settings = model._make_settings(model._draw_seed(past), examples)
+    settings = model._make_settings(model._draw_seed(past), examples, X.shape[1])
     if model.max_samples == "auto" and settings.max_samples is not None:
         settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
     check_settings(settings, len(form.names))

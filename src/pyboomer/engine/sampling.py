@@ -278,8 +278,6 @@ def count_features(max_features: str | int | float | None, n_features: int) -> i
         return n_features
     if max_features == "sqrt":
         return max(1, math.ceil(math.sqrt(n_features)))
-    if max_features == "auto":  # about log2 of up to 300, and the square root of 900 and more: of many, most say little
-        return min(count_features("sqrt", n_features), max(n_features.bit_length(), n_features // 30))
     if max_features == "log2":
         return max(1, int(np.log2(max(n_features - 1, 1)) + 1))
     if isinstance(max_features, Integral):

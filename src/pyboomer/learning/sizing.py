@@ -23,6 +23,7 @@ own; where many move together, the sum of their steps is too long. So the rate i
 labels, and the loss is label-wise if they are long.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ SLOWEST, FASTEST = 1 / 15, 0.4
 SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
 MANY_LABELS, PART_OF_LABELS = 32, 5  # rules are about a part of many labels
+MANY_FEATURES = 30  # of so many, one is drawn if that is more than the logarithm to the base 2, and less than the root
 FEW_LABELS = 8  # that rules are about if twice as many are learned by the joint loss
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: of more, steps would be too short
@@ -71,9 +73,14 @@ def _measure_length(examples: Examples) -> float:
     return float(np.minimum(share, 1 - share).sum())
 
 
-def find_max_features(max_features: str | int | float | None, n: int) -> str | int | float | None:
-    """How many features are drawn for a condition, learned from n examples."""
-    return "sqrt" if max_features == "auto" and n > ENOUGH else max_features
+def find_max_features(max_features: str | int | float | None, n: int, n_features: int) -> str | int | float | None:
+    """How many of the features are drawn for a condition, learned from n examples."""
+    if max_features != "auto":
+        return max_features
+    root = math.ceil(math.sqrt(n_features))
+    if n > ENOUGH:
+        return min(2 * root, n_features)
+    return min(root, max(n_features.bit_length(), n_features // MANY_FEATURES))
 
 
 def find_max_samples(max_samples: str | int | float | None, n: int) -> int | float | None:
