@@ -205,7 +205,7 @@ def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs
     order = np.lexsort(keys.T)
     differ = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     ends = np.append(np.flatnonzero(differ) + 1, len(order))
-    others, own, by_label = (_make_ones(known, size) for size in (len(order), len(ends), signs.shape[1]))
+    others, own, by_label = (_make_ones(known, m) for m in (len(order), len(ends), signs.shape[1]))
     _split(known.by_vector, order, ends, place_of, others, own, by_label)
     base = np.empty((n, len(ends)))
     _fill_base(known._replace(factor=known.factor[order], by_vector=others), ends, scores, truth.scratch, base)

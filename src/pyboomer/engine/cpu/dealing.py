@@ -18,7 +18,7 @@ from pyboomer.compiling.simd import CACHE, make_zeros, pad
 from pyboomer.engine.cpu.boosting import Hand
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.plan import Complete, Heads, Labels
-from pyboomer.engine.sampling import FIRST_TURNS, fill_with_hand, find_hand
+from pyboomer.engine.sampling import fill_with_hand, find_hand
 from pyboomer.losses.joint_twin import MOST_NUMBERS, take_hand
 from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import LABEL_WISE, SQUARED, update
@@ -65,7 +65,7 @@ class Dealer:
         self.scores = make_zeros((dealt * n, width)).reshape(dealt, n, width)
         self.statistics = make_zeros((n, 2 * width))
         self.turn = -1, -1  # which deck and which of its hands
-        self.hand: Hand
+        self.hand: Hand | None = None
 
     def deal(self, rule: int) -> tuple[Hand, int]:
         """What a rule is learned from, and how many rules in a row are."""
@@ -74,7 +74,9 @@ class Dealer:
             if not self.at_once or deck != self.turn[0]:
                 self._deal_out(deck, range(self.n_hands) if self.at_once else [hand])
             self.turn = deck, hand
+            self.hand = None  # its memory is free for the next
             self.hand = self._show(hand if self.at_once else 0)
+        assert self.hand is not None
         return self.hand, left
 
     def _deal_out(self, deck: int, hands: range | list[int]) -> None:
@@ -106,8 +108,8 @@ class Dealer:
 def find_dealer(ledger: Ledger, labels: Labels, heads: Heads, seed: int) -> Dealer | None:
     """Somebody who deals, where that pays."""
     truth, draw = ledger.truth, labels.draw
-    _, _, turns = find_hand(1, len(draw.choices), max(len(draw.drawn), 1))
-    if labels.in_turn or not labels.some or turns < FIRST_TURNS or not isinstance(heads, Complete):
+    single = len(draw.choices) < 2 * len(draw.drawn)  # hand, which has one turn
+    if labels.in_turn or not labels.some or single or not isinstance(heads, Complete):
         return None
     if isinstance(truth, JointTruth):
         known = truth.known
