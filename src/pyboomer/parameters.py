@@ -190,8 +190,8 @@ PARAMETERS = (
         '"auto", "sqrt", "log2", None, a whole number of at least 1 or a fraction in (0, 1]',
         lambda value: _is_size(value, "auto", "sqrt", "log2"),
         "How many of the L features to draw for each condition: their square root, rounded up; the paper's "
-        'floor(log2(L - 1) + 1); all (None); a number; or a fraction. "auto": about log2(L), but L / 30 of more than '
-        "300, and never more than the square root; twice the square root for more than 20,000 examples.",
+        'floor(log2(L - 1) + 1); all (None); a number; or a fraction. "auto": for up to 20,000 examples about log2(L), '
+        "but L / 30 of more than 300, and at most the square root; for more examples, twice the square root.",
     ),
     Parameter(
         "fixed_features",
@@ -207,8 +207,8 @@ PARAMETERS = (
         lambda value: _is_size(value, "auto", "round-robin"),
         "How many labels a rule may score: all (None), a number or a fraction. They are dealt like cards, at random, "
         "and all have their turn. "
-        '"round-robin": each label in turn. "auto": a fifth of more than 32 labels, at least 16; 8 of 16 to 32, with '
-        'the joint loss; all of fewer labels, for more than 20,000 examples, and unless head="multi".',
+        '"round-robin": each label in turn. "auto": for up to 20,000 examples and head="multi", at most 16 of more '
+        "than 32 labels, or a fifth if that is more; with the joint loss, at most 8 of 16 to 32. Otherwise all.",
     ),
     Parameter(
         "max_conditions",

@@ -19,7 +19,8 @@ def test_what_is_warmed_up_need_not_be_compiled(
     assert capsys.readouterr().err.startswith("boomer: compiled and kept in ")
     monkeypatch.setattr(Store, "load_overload", lambda *_: pytest.fail("other code is needed"))
     X = np.random.default_rng(3).random((90, 5))
-    BoomerClassifier(n_rules=20).fit(X, X[:, :4] > 0.4).predict(X)
+    for Y in (X[:, :4] > 0.4, np.tile(X[:, :4] > 0.4, 10)):
+        BoomerClassifier(n_rules=20).fit(X, Y).predict(X)
 
 
 def test_options_of_a_classifier_do_not_warm_up_a_regressor(capsys: pytest.CaptureFixture[str]) -> None:

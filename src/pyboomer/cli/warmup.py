@@ -45,10 +45,9 @@ def warmup(ctx: click.Context, sparse: bool, regression: bool, quiet: bool, **pa
     rng = np.random.default_rng(1)
     X = rng.random((6000, 8)) * (rng.random((6000, 8)) < 0.5)  # large enough for threads to share
     Y = (X[:, :3] + 0.1 * rng.random((6000, 3)) > 0.3).astype(np.float64 if regression else np.int64)
-    Y = np.tile(Y, 14)  # enough labels to be dealt
-    for some in (slice(None), slice(60)):
-        table = sp.csr_array(X[some]) if sparse else X[some]
-        model = estimator(n_rules=5, random_state=1, **given).fit(table, Y[some])
+    for size, copies in ((6000, 14), (60, 14), (60, 1)):  # many labels are dealt
+        table = sp.csr_array(X[:size]) if sparse else X[:size]
+        model = estimator(n_rules=5, random_state=1, **given).fit(table, np.tile(Y[:size], copies))
         model.predict(table)
     if not quiet:
         click.echo(f"boomer: compiled and kept in {time.perf_counter() - start:.0f} seconds", err=True)

@@ -21,7 +21,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
-FIRST_TURNS, MOST_TURNS = 4, 64  # rules in a row that are about the same hand: of the first deck, and at most
+MOST_TURNS = 64  # rules in a row that are about the same hand; one for hands of the first deck
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
@@ -184,13 +184,13 @@ def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
 def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
     """Which deck the labels of a rule are from, which of its hands they are, and how many rules are yet to be about it.
 
-    Labels are dealt like cards: a shuffled deck makes hands of the same size. Each has several turns in a row, so that
-    what is known of a hand need not be found anew for each rule. From deck to deck, turns are doubled up to 64: so all
-    labels have about as many, however few rules there are. A single hand leaves labels out, and has one turn. The
-    default rule is number 0.
+    Labels are dealt like cards: a shuffled deck makes hands of the same size. Each has turns in a row, so that what is
+    known of a hand need not be found anew for each rule: one in the first deck, and twice as many from deck to deck, up
+    to 64. So all that are dealt have about as many, however few rules there are; labels that are left over wait for the
+    next deck. If there is only one hand, it has one turn. The default rule is number 0.
     """
     hands = n_labels // size
-    turns, most = (FIRST_TURNS, MOST_TURNS) if hands > 1 else (1, 1)
+    turns, most = 1, MOST_TURNS if hands > 1 else 1
     deck, place = 0, rule - 1
     while turns < most and place >= hands * turns:
         place -= hands * turns

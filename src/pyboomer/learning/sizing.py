@@ -11,9 +11,9 @@ a part of the examples is enough to choose conditions by.
 | 90,000 | 0.4 | 20,000 |
 | 400,000 and more | 0.4 | a twentieth |
 
-A rule that is about many labels suits none of them well. So rules are about some, dealt at random: a fifth of more than
-32 labels, but at least 16; and 8 of 16 to 32, with the joint loss. Each label has fewer rules then, and the rate is
-larger: sqrt(K / m) times, for m of K labels.
+A rule that is about many labels suits none of them well. So rules are about some, dealt at random: at most 16 of more
+than 32 labels, or a fifth if that is more; and at most 8 of 16 to 32, with the joint loss. Each label has fewer rules
+then, and the rate is larger: sqrt(K / m) times, for m of K labels.
 
 Few features are drawn for each condition: rules that differ from each other make up for more than they lose. But of
 many features most say little, and of many examples each rule is to learn much.
@@ -34,9 +34,8 @@ from pyboomer.losses import Loss, find_loss
 SLOWEST, FASTEST = 1 / 15, 0.4
 SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
-MANY_LABELS, PART_OF_LABELS = 32, 5  # rules are about a part of many labels
-MANY_FEATURES = 30  # of so many, one is drawn if that is more than the logarithm to the base 2, and less than the root
-FEW_LABELS = 8  # that rules are about if twice as many are learned by the joint loss
+MANY_LABELS, SOME_LABELS = 33, 16  # of so many, rules are about a part: by any loss, and by the joint loss
+FEATURES = 30  # one of so many is drawn, if that is between the logarithm and the root of how many there are
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: of more, steps would be too short
 
@@ -47,11 +46,10 @@ def find_max_labels(
     """How many labels a rule may be about, learned from n examples; None for all of them."""
     if max_labels != "auto":
         return max_labels
-    if head != "multi" or n > ENOUGH:
+    if head != "multi" or n > ENOUGH or n_labels < (SOME_LABELS if loss.prepare is not None else MANY_LABELS):
         return None
-    if n_labels > MANY_LABELS:
-        return max(2 * FEW_LABELS, n_labels // PART_OF_LABELS)
-    return FEW_LABELS if n_labels >= 2 * FEW_LABELS and loss.prepare is not None else None
+    most = 8 if n_labels < MANY_LABELS else 16
+    return max(n_labels // math.ceil(n_labels / most), n_labels // 5)  # hands that leave few labels over
 
 
 def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss, drawn: int | None = None) -> float:
@@ -80,7 +78,7 @@ def find_max_features(max_features: str | int | float | None, n: int, n_features
     root = math.ceil(math.sqrt(n_features))
     if n > ENOUGH:
         return min(2 * root, n_features)
-    return min(root, max(n_features.bit_length(), n_features // MANY_FEATURES))
+    return min(root, max(n_features.bit_length(), n_features // FEATURES))
 
 
 def find_max_samples(max_samples: str | int | float | None, n: int) -> int | float | None:

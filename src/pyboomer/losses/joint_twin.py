@@ -209,7 +209,7 @@ def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs
     _split(known.by_vector, order, ends, place_of, others, own, by_label)
     base = np.empty((n, len(ends)))
     _fill_base(known._replace(factor=known.factor[order], by_vector=others), ends, scores, truth.scratch, base)
-    known = Known(known.factor[:0], known.limit, own, by_label, known.settled)
+    known = Known(known.factor[:0], known.limit, own, by_label, known.settled)  # factors are in the base
     return JointHand(truth.diagonal, signs, truth.weight, known, truth.scratch, base)
 
 
