@@ -190,7 +190,7 @@ def drop_needless(rule: ReferenceRule, X: Array) -> ReferenceRule:
 
 GOLDEN, MIX_1, MIX_2 = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
-MOST_TURNS = 64  # rules in a row that are about the same hand; one for hands of the first deck
+MOST_TURNS, DECK = 64, 256  # rules in a row that are about the same hand, at most, and about hands of the same deck
 
 
 def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -250,7 +250,7 @@ def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]
     """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn.
 
     They are dealt like cards: a shuffled deck makes hands, which have turns in a row: one in the first deck, and twice
-    as many with the next, up to 64. A single hand has one.
+    as many with the next, up to 64, or 256 for all hands. A single hand has one.
     """
     if not setting.n_drawn_labels:
         return np.array([(rule - 1) % n_labels])
@@ -266,7 +266,7 @@ def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]
 
 def count_turns(deck: int, hands: int) -> int:
     """How many rules in a row are about a hand of a deck."""
-    return min(2 ** min(deck, 8), MOST_TURNS) if hands > 1 else 1
+    return max(min(2 ** min(deck, 8), MOST_TURNS, DECK // hands), 1) if hands > 1 else 1
 
 
 # --- Algorithm 2: find_head -------------------------------------------------------------------------------------------

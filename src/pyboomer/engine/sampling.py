@@ -21,7 +21,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
-MOST_TURNS = 64  # rules in a row that are about the same hand; one for hands of the first deck
+MOST_TURNS, DECK = 64, 256  # rules in a row that are about the same hand, at most, and about hands of the same deck
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
@@ -186,16 +186,16 @@ def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
 
     Labels are dealt like cards: a shuffled deck makes hands of the same size. Each has turns in a row, so that what is
     known of a hand need not be found anew for each rule: one in the first deck, and twice as many from deck to deck, up
-    to 64. So all that are dealt have about as many, however few rules there are; labels that are left over wait for the
-    next deck. If there is only one hand, it has one turn. The default rule is number 0.
+    to 64, or 256 for all hands. So all that are dealt have about as many, however few rules there are; labels that are
+    left over wait for the next deck. If there is only one hand, it has one turn. The default rule is number 0.
     """
     hands = n_labels // size
-    turns, most = 1, MOST_TURNS if hands > 1 else 1
+    turns, most = 1, max(min(MOST_TURNS, DECK // hands), 1) if hands > 1 else 1
     deck, place = 0, rule - 1
     while turns < most and place >= hands * turns:
         place -= hands * turns
         deck += 1
-        turns *= 2
+        turns = min(2 * turns, most)
     deck += place // (hands * turns)
     place %= hands * turns
     return deck, place // turns, turns - place % turns
