@@ -330,7 +330,7 @@ def test_training_loss_falls_and_scores_stay_finite_on_the_data_of_the_paper(
     ).fit(data.X, data.Y)
     assert (np.diff(losses) <= 1e-12).all()
     assert losses[-1] < losses[0]
-    model.set_params(l2=0.0, callbacks=None).fit(data.X, data.Y)
+    model.set_params(l2=0.0, learning_rate=0.05, callbacks=None).fit(data.X, data.Y)
     assert np.isfinite(model.decision_function(data.X)).all()
 
 
