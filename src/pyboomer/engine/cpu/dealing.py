@@ -43,22 +43,14 @@ def take_back(table: Array, labels: NDArray[np.int64], dealt: Array) -> None:
 
 
 class Dealer:
-    """Deals what the ledger has, which is out of date until it is taken back; of statistics, the ledger has none.
+    """Deals what the ledger has, which is out of date until it is taken back; of statistics, the ledger has none."""
 
-    Parameters
-    ----------
-    ledger : Ledger
-    labels : Labels
-    seed : int
-    at_once : bool
-        Whether all hands of a deck are dealt at once.
-    """
-
-    def __init__(self, ledger: Ledger, labels: Labels, seed: int, at_once: bool) -> None:
-        self.ledger, self.draw, self.seed, self.at_once = ledger, labels.draw, seed, at_once
+    def __init__(self, ledger: Ledger, labels: Labels, seed: int) -> None:
+        self.ledger, self.draw, self.seed = ledger, labels.draw, seed
+        self.at_once = not isinstance(ledger.truth, JointTruth)  # all hands of a deck, or a hand at a time
         n, size = len(ledger.scores), len(self.draw.drawn)
         self.n_hands = len(self.draw.choices) // size  # of a deck
-        dealt, width = self.n_hands if at_once else 1, pad(size)
+        dealt, width = self.n_hands if self.at_once else 1, pad(size)
         self.labels = np.empty((dealt, size), dtype=np.int64)
         self.signs = np.zeros((dealt, n, width), dtype=np.int8)
         self.weight = np.zeros((dealt, len(ledger.truth.weight), width))
@@ -114,6 +106,6 @@ def find_dealer(ledger: Ledger, labels: Labels, heads: Heads, seed: int) -> Deal
     if isinstance(truth, JointTruth):
         known = truth.known
         suits = bool(known.settled.all()) and len(known.settled) * len(known.factor) <= MOST_NUMBERS
-        return Dealer(ledger, labels, seed, at_once=False) if suits else None
-    suits = truth.loss in (LABEL_WISE, SQUARED) and ledger.statistics.size > CACHE
-    return Dealer(ledger, labels, seed, at_once=True) if suits else None
+    else:
+        suits = truth.loss in (LABEL_WISE, SQUARED) and ledger.statistics.size > CACHE
+    return Dealer(ledger, labels, seed) if suits else None
