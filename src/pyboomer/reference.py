@@ -249,8 +249,8 @@ def draw_features(n_features: int, setting: Setting, rule: int, step: int) -> ND
 def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]:
     """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn.
 
-    They are dealt like cards: a shuffled deck makes hands, which have turns in a row: one in the first deck, and twice
-    as many with the next, up to 64, or 256 for all hands. A single hand has one.
+    They are dealt like cards: a shuffled deck makes hands, which have turns in a row: one in the first deck, and four
+    times as many with the next, up to 64, or 256 for all hands. A single hand has one.
     """
     if not setting.n_drawn_labels:
         return np.array([(rule - 1) % n_labels])
@@ -266,7 +266,7 @@ def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]
 
 def count_turns(deck: int, hands: int) -> int:
     """How many rules in a row are about a hand of a deck."""
-    return max(min(2 ** min(deck, 8), MOST_TURNS, DECK // hands), 1) if hands > 1 else 1
+    return max(min(4 ** min(deck, 3), MOST_TURNS, DECK // hands), 1) if hands > 1 else 1
 
 
 # --- Algorithm 2: find_head -------------------------------------------------------------------------------------------

@@ -119,6 +119,31 @@ def _scattered(context: Any, builder: Any, signature: Any, args: Any) -> list[An
 
 
 @intrinsic
+def _transpose(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
+    """Exchange rows and columns of eight vectors, which lie one behind the other from a position on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], *args)
+        places = [ir.Constant(args[1].type, i) for i in range(LANES)]
+        wide = builder.bitcast(pointer, _DOUBLES.as_pointer())
+        vectors = [builder.load(builder.gep(wide, [place]), align=8) for place in places]
+        lanes = range(LANES)
+        for step in (1, 2, 4):  # squares of this size change places with those beside them, along the diagonal
+            upper = [lane if not lane & step else LANES + lane - step for lane in lanes]
+            lower = [lane + step if not lane & step else LANES + lane for lane in lanes]
+            masks = [ir.Constant(ir.VectorType(ir.IntType(32), LANES), lane) for lane in (upper, lower)]
+            for i in lanes:
+                if not i & step:
+                    pair = vectors[i], vectors[i + step]
+                    vectors[i], vectors[i + step] = (builder.shuffle_vector(*pair, mask) for mask in masks)
+        for place, vector in zip(places, vectors, strict=True):
+            builder.store(vector, builder.gep(wide, [place]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+@intrinsic
 def _prefetch(typing_context: Any, array: Any, position: Any) -> Any:  # noqa: ARG001
     """Ask for the cache line of a number that will soon be needed, to be kept in the second-level cache."""
 
@@ -291,6 +316,10 @@ if config.DISABLE_JIT:
     def scatter(array: Any, rows: Any, first: int, size: int, column: int, vector: Any) -> None:
         array.reshape(-1)[rows[first : first + LANES].astype(np.int64) * size + column] = vector
 
+    def transpose(array: Any, position: int) -> None:
+        block = array.reshape(-1)[position : position + LANES * LANES].reshape(LANES, LANES)
+        block[:] = block.T.copy()
+
     def prefetch(array: Any, position: int) -> None:
         """Nothing to do: there is no waiting for memory that would be felt."""
 
@@ -321,7 +350,7 @@ if config.DISABLE_JIT:
         return np.uint64(sum(int(bit) << i for i, bit in enumerate(bits)))
 
 else:
-    load, store, gather, scatter = _load, _store, _gather, _scatter
+    load, store, gather, scatter, transpose = _load, _store, _gather, _scatter, _transpose
     prefetch, splat = _prefetch, _splat
     total, product, largest = _reduction(_add), _reduction(_multiply), _reduction(_choose_larger)
     larger, where_above, add_bits = _larger, _where_above, _add_bits
@@ -341,6 +370,25 @@ def make_zeros(shape: tuple[int, int]) -> NDArray[np.float64]:
     numbers = np.zeros(size + LANES)
     start = -numbers.ctypes.data % (8 * LANES) // 8
     return numbers[start : start + size].reshape(shape)
+
+
+@inner(forceinline=True)
+def gather_columns(array: Any, rows: Any, size: int, column: int, block: Any, position: int) -> None:
+    """Copy eight columns of eight rows, of `size` numbers each, to a block of vectors, one for each column.
+
+    Eight rows are read as they lie, which takes a fraction of the time that `gather` takes for eight columns.
+    """
+    for i in range(LANES):
+        store(block, position + i * LANES, load(array, rows[i] * size + column))
+    transpose(block, position)
+
+
+@inner(forceinline=True)
+def scatter_columns(array: Any, rows: Any, size: int, column: int, block: Any, position: int) -> None:
+    """Write what `gather_columns` reads; the block is used up."""
+    transpose(block, position)
+    for i in range(LANES):
+        store(array, rows[i] * size + column, load(block, position + i * LANES))
 
 
 # exp(x) = 2^n exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2; ln 2 is split in two numbers, so that r is exact

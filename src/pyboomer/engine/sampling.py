@@ -22,6 +22,7 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
 MOST_TURNS, DECK = 64, 256  # rules in a row that are about the same hand, at most, and about hands of the same deck
+GROWTH = 4  # of their number, from deck to deck
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
@@ -42,8 +43,8 @@ def _start_stream(seed: int, rule: int, step: int) -> np.uint64:
 
 @kernel
 def _below(z: np.uint64, n: int) -> int:
-    """Turn 64 random bits into an integer from 0 to n - 1."""
-    return int(np.float64(_mix(z) >> _S11) * 2.0**-53 * n)
+    """Turn 64 random bits into an integer from 0 to n - 1; numbers with a sign are made floats in one instruction."""
+    return int(np.float64(np.int64(_mix(z) >> _S11)) * 2.0**-53 * n)
 
 
 class Strata(NamedTuple):
@@ -69,7 +70,7 @@ def draw_examples(seed: int, rule: int, size: int, strata: Strata, counts: NDArr
     if strata.ends.shape[0] == 0:
         for _ in range(size):
             z += _GOLDEN
-            counts[_below(z, n)] += 1.0
+            counts[np.uint64(_below(z, n))] += 1.0
         return
     z += _GOLDEN
     shift = np.float64(_mix(z) >> _S11) * 2.0**-53  # so that no stratum is always rounded the same way
@@ -108,7 +109,7 @@ def draw_few(
         z += _GOLDEN
         i = np.uint64(_below(z, n))
         drawn[i] += weight[i]
-        bits[i >> _S6] |= _ONE << (i & _S63)
+        _mark(bits, i)
     n_drawn = np.uint64(0)
     for word in range(bits.shape[0]):
         left, bits[word] = bits[word], _NONE
@@ -170,6 +171,7 @@ class Draw(NamedTuple):
     choices: NDArray[np.int64]
     fixed: NDArray[np.int64]
     drawn: NDArray[np.int64]
+    bits: NDArray[np.uint64]  # one for each number there is, 0 before and after a draw
 
 
 def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
@@ -177,7 +179,8 @@ def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
     free = np.ones(n, dtype=bool)
     free[fixed] = False
     choices = np.flatnonzero(free)
-    return Draw(choices, fixed, np.empty(min(size, len(choices)) + len(fixed), dtype=np.int64))
+    drawn = np.empty(min(size, len(choices)) + len(fixed), dtype=np.int64)
+    return Draw(choices, fixed, drawn, np.zeros(n // 64 + 1, dtype=np.uint64))
 
 
 @plain
@@ -185,9 +188,10 @@ def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
     """Which deck the labels of a rule are from, which of its hands they are, and how many rules are yet to be about it.
 
     Labels are dealt like cards: a shuffled deck makes hands of the same size. Each has turns in a row, so that what is
-    known of a hand need not be found anew for each rule: one in the first deck, and twice as many from deck to deck, up
-    to 64, or 256 for all hands. So all that are dealt have about as many, however few rules there are; labels that are
-    left over wait for the next deck. If there is only one hand, it has one turn. The default rule is number 0.
+    known of a hand need not be found anew for each rule: one in the first deck, and four times as many from deck to
+    deck, up to 64, or 256 for all hands. So all that are dealt soon have their turn, and hands are seldom changed;
+    labels that are left over wait for the next deck. If there is only one hand, it has one turn. The default rule is
+    number 0.
     """
     hands = n_labels // size
     turns, most = 1, max(min(MOST_TURNS, DECK // hands), 1) if hands > 1 else 1
@@ -195,7 +199,7 @@ def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
     while turns < most and place >= hands * turns:
         place -= hands * turns
         deck += 1
-        turns = min(2 * turns, most)
+        turns = min(GROWTH * turns, most)
     deck += place // (hands * turns)
     place %= hands * turns
     return deck, place // turns, turns - place % turns
@@ -230,26 +234,41 @@ def fill_with_draw(seed: int, rule: int, step: int, draw: Draw) -> None:
 @kernel
 def _fill(z: np.uint64, first: int, draw: Draw) -> None:
     """Fill what is to be drawn from the places of a Fisher-Yates shuffle, from `first` on, and from what is fixed."""
-    choices, fixed, drawn = draw.choices, draw.fixed, draw.drawn
+    choices, fixed, drawn, bits = draw.choices, draw.fixed, draw.drawn, draw.bits
     n, n_fixed = choices.shape[0], fixed.shape[0]
     last = first + drawn.shape[0] - n_fixed
     shuffles = last - first < n
     for i in range(n_fixed):
-        drawn[i] = fixed[i]
+        _mark(bits, fixed[i])
     for i in range(last):
         z += _GOLDEN
         j = i + _below(z, n - i) if shuffles else i
         choices[i], choices[j] = choices[j], choices[i]
-        if i >= first:  # put in its place
-            place = n_fixed + i - first
-            while place > 0 and drawn[place - 1] > choices[i]:
-                drawn[place] = drawn[place - 1]
-                place -= 1
-            drawn[place] = choices[i]
+        if i >= first:
+            _mark(bits, choices[i])
     for i in range(last - 1, -1, -1):  # all swaps undone, the last one first
         j = i + _below(z, n - i) if shuffles else i
         choices[i], choices[j] = choices[j], choices[i]
         z -= _GOLDEN
+    _list_marked(bits, drawn)
+
+
+@kernel
+def _mark(bits: NDArray[np.uint64], number: int) -> None:
+    i = np.uint64(number)
+    bits[i >> _S6] |= _ONE << (i & _S63)
+
+
+@kernel
+def _list_marked(bits: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
+    """Which bits are set, in ascending order; none is afterwards."""
+    count = 0
+    for word in range(bits.shape[0]):
+        left, bits[word] = bits[word], _NONE
+        while left != _NONE:
+            numbers[count] = 64 * word + count_trailing_zeros(left)
+            left &= left - _ONE
+            count += 1
 
 
 def count_examples(max_samples: int | float | None, n: int, replace: bool) -> int:

@@ -23,7 +23,19 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, exp, gather, larger, load, make_zeros, scatter, splat, store, where_above
+from pyboomer.compiling.simd import (
+    LANES,
+    exp,
+    gather_columns,
+    larger,
+    load,
+    make_zeros,
+    pad,
+    scatter_columns,
+    splat,
+    store,
+    where_above,
+)
 from pyboomer.losses.joint import find_limit
 from pyboomer.losses.loss import KnownVectors
 from pyboomer.losses.truth import JointHand, JointTruth, Known, Ones, Scratch
@@ -41,14 +53,15 @@ def list_known(known: KnownVectors, signs: Signs) -> Known:
     order = np.argsort(known.vectors.sum(axis=1), kind="stable")  # so that a loop is mostly as long as the one before
     vectors = np.zeros((n_vectors, signs.shape[1]), dtype=np.uint8)
     vectors[:, :n_labels] = known.vectors[order]
-    settled = _find_settled(known, signs[:, :n_labels])
-    return Known(np.exp(known.bias[order]), find_limit(known), _list_ones(vectors), _list_ones(vectors.T), settled)
+    own = _find_own(vectors[:, :n_labels], signs[:, :n_labels])
+    return Known(np.exp(known.bias[order]), find_limit(known), _list_ones(vectors), _list_ones(vectors.T), own)
 
 
-def _find_settled(known: KnownVectors, signs: Signs) -> NDArray[np.bool_]:
-    """Whether all labels of an example are known, and its label vector is."""
-    there = set(_pack(known.vectors))
-    return np.array([vector in there for vector in _pack(signs > 0)], dtype=np.bool_) & (signs != 0).all(axis=1)
+def _find_own(vectors: NDArray[np.uint8], signs: Signs) -> NDArray[np.int64]:
+    """Which of the known vectors an example has, if all its labels are known; or else -1."""
+    numbers = {vector: v for v, vector in enumerate(_pack(vectors))}
+    own = np.array([numbers.get(vector, -1) for vector in _pack(signs > 0)], dtype=np.int64)
+    return np.where((signs != 0).all(axis=1), own, -1)
 
 
 def _pack(bits: NDArray[Any]) -> list[bytes]:
@@ -65,8 +78,8 @@ def _list_ones(table: NDArray[np.uint8]) -> Ones:
 
 def make_scratch(known: Known) -> Scratch:
     """Room for what one thread computes."""
-    n_vectors, width = len(known.factor), len(known.by_label.offsets) - 1
-    room = (make_zeros((n, LANES)).ravel() for n in (width, n_vectors, n_vectors))
+    n_vectors, width = pad(len(known.factor)), len(known.by_label.offsets) - 1
+    room = (make_zeros((n, LANES)).ravel() for n in (width, n_vectors, n_vectors, LANES))
     return Scratch(np.empty(LANES, dtype=np.uint32), *room)
 
 
@@ -83,18 +96,23 @@ def update_joint(truth: Any, scores: Array, rows: Rows, statistics: Array) -> No
         settled = True
         for i in range(LANES):
             some[i] = rows[min(r + i, rows.shape[0] - 1)]  # the last one is done again if there are fewer
-            settled &= known.settled[some[i]]
+            settled &= known.own[some[i]] >= 0
         sums, sums_of_own = _weigh_vectors(truth, scores), one
         if not settled:
             sums_of_own = _keep_nearest(known, truth.signs, scratch)
-        for k in range(width):
-            p = _add_up(known, k, scratch.vectors) / sums
+        for first in range(0, width, LANES):
             if settled:
-                q = where_above(gather(truth.signs, some, 0, width, k), zero, one, zero)
-            else:
-                q = _add_up(known, k, scratch.own) / sums_of_own
-            scatter(statistics, some, 0, size, k, p - q)
-            scatter(statistics, some, 0, size, width + k, larger(p * (one - p), zero))
+                gather_columns(truth.signs, some, width, first, scratch.block, 0)
+            for i in range(LANES):
+                p = _add_up(known, first + i, scratch.vectors) / sums
+                if settled:
+                    q = larger(load(scratch.block, i * LANES), zero)
+                else:
+                    q = _add_up(known, first + i, scratch.own) / sums_of_own
+                store(scratch.labels, (first + i) * LANES, p - q)
+                store(scratch.block, i * LANES, larger(p * (one - p), zero))
+            scatter_columns(statistics, some, size, first, scratch.labels, first * LANES)
+            scatter_columns(statistics, some, size, width + first, scratch.block, 0)
 
 
 @inner(error_model="numpy")
@@ -104,14 +122,37 @@ def sum_joint(truth: JointTruth, scores: Array, weights: Array) -> float:
     n = scores.shape[0]
     value = 0.0
     for begin in range(0, n, LANES):
+        settled = True
         for i in range(LANES):
             scratch.rows[i] = min(begin + i, n - 1)
+            settled &= known.own[scratch.rows[i]] >= 0
         sums = _weigh_vectors(truth, scores)
-        store(scratch.labels, 0, _keep_nearest(known, truth.signs, scratch))
+        if settled:
+            for i in range(LANES):
+                scratch.labels[i] = scratch.vectors[known.own[scratch.rows[i]] * LANES + i]
+        else:
+            store(scratch.labels, 0, _keep_nearest(known, truth.signs, scratch))
         store(scratch.own, 0, sums)
         for i in range(min(LANES, n - begin)):
             value += weights[begin + i] * (np.log(scratch.own[i]) - np.log(scratch.labels[i]))
     return value
+
+
+@by_kind
+def _begin_vectors(truth: Any) -> None:
+    """Fetch what known vectors score before their labels do, if it is not the same for all examples."""
+
+
+@_begin_vectors.of(JointTruth, forceinline=True)
+def _begin_alike(truth: JointTruth) -> None:
+    pass
+
+
+@_begin_vectors.of(JointHand, forceinline=True)
+def _fetch_bases(truth: JointHand) -> None:
+    base, scratch = truth.base, truth.scratch
+    for v in range(0, base.shape[1], LANES):
+        gather_columns(base, scratch.rows, base.shape[1], v, scratch.vectors, v * LANES)
 
 
 @by_kind
@@ -126,7 +167,7 @@ def _take_factor(truth: JointTruth, v: int) -> Any:
 
 @_begin_vector.of(JointHand, forceinline=True)
 def _take_base(truth: JointHand, v: int) -> Any:
-    return gather(truth.base, truth.scratch.rows, 0, truth.base.shape[1], v)
+    return load(truth.scratch.vectors, v * LANES)
 
 
 @inner(error_model="numpy")
@@ -135,6 +176,7 @@ def _weigh_vectors(truth: Any, scores: Array) -> Any:
     known, scratch = truth.known, truth.scratch
     labels, offsets, places = scratch.labels, known.by_vector.offsets, known.by_vector.places
     exponentiate(known, scores, scratch)
+    _begin_vectors(truth)
     sums = splat(0.0)
     for v in range(offsets.shape[0] - 1):
         x = _begin_vector(truth, v)
@@ -148,10 +190,12 @@ def _weigh_vectors(truth: Any, scores: Array) -> Any:
 @inner(error_model="numpy")
 def exponentiate(known: Known, scores: Array, scratch: Scratch) -> None:
     """The exponentials of the labels' scores, of eight examples, in `scratch.labels`."""
-    width, limit = scores.shape[1], splat(known.limit)
-    for k in range(width):
-        f = larger(gather(scores, scratch.rows, 0, width, k), splat(-known.limit))
-        store(scratch.labels, k * LANES, exp(where_above(f, limit, limit, f)))
+    labels, width, limit = scratch.labels, scores.shape[1], splat(known.limit)
+    for first in range(0, width, LANES):
+        gather_columns(scores, scratch.rows, width, first, labels, first * LANES)
+        for k in range(first * LANES, (first + LANES) * LANES, LANES):
+            f = larger(load(labels, k), splat(-known.limit))
+            store(labels, k, exp(where_above(f, limit, limit, f)))
 
 
 @inner(error_model="numpy")
@@ -159,8 +203,8 @@ def _keep_nearest(known: Known, signs: Signs, scratch: Scratch) -> Any:
     """Copy `scratch.vectors` to `scratch.own`, with 0 for all vectors but those nearest to an example; their sums."""
     labels, offsets, places = scratch.labels, known.by_vector.offsets, known.by_vector.places
     width, n_vectors = signs.shape[1], offsets.shape[0] - 1
-    for k in range(width):
-        store(labels, k * LANES, gather(signs, scratch.rows, 0, width, k))
+    for k in range(0, width, LANES):
+        gather_columns(signs, scratch.rows, width, k, labels, k * LANES)
     best = splat(-np.inf)
     for v in range(n_vectors):
         agreement = splat(0.0)
@@ -207,9 +251,9 @@ def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs
     ends = np.append(np.flatnonzero(differ) + 1, len(order))
     others, own, by_label = (_make_ones(known, m) for m in (len(order), len(ends), signs.shape[1]))
     _split(known.by_vector, order, ends, place_of, others, own, by_label)
-    base = np.empty((n, len(ends)))
+    base = np.empty((n, pad(len(ends))))
     _fill_base(known._replace(factor=known.factor[order], by_vector=others), ends, scores, truth.scratch, base)
-    known = Known(known.factor[:0], known.limit, own, by_label, known.settled)  # factors are in the base
+    known = Known(known.factor[:0], known.limit, own, by_label, known.own)  # factors are in the base
     return JointHand(truth.diagonal, signs, truth.weight, known, truth.scratch, base)
 
 
@@ -272,7 +316,7 @@ def _split(
 def _fill_base(known: Known, ends: NDArray[np.int64], scores: Array, scratch: Scratch, base: Array) -> None:
     """The bases of all examples; of the known vectors, the labels that are not in the hand."""
     labels, offsets, places = scratch.labels, known.by_vector.offsets, known.by_vector.places
-    n, n_own = base.shape
+    n, n_own = base.shape[0], ends.shape[0]
     for r in range(0, n, LANES):
         for i in range(LANES):
             scratch.rows[i] = min(r + i, n - 1)  # the last one is done again if there are fewer
@@ -286,4 +330,6 @@ def _fill_base(known: Known, ends: NDArray[np.int64], scores: Array, scratch: Sc
                     x = x * load(labels, places[e] * LANES)
                 sums = sums + x
                 v += 1
-            scatter(base, scratch.rows, 0, n_own, u, sums)
+            store(scratch.vectors, u * LANES, sums)
+        for u in range(0, base.shape[1], LANES):
+            scatter_columns(base, scratch.rows, base.shape[1], u, scratch.vectors, u * LANES)

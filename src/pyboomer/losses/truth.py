@@ -30,7 +30,7 @@ class Known(NamedTuple):
     limit: float  # scores of labels that are larger in size count as this large
     by_vector: Ones  # the labels of each vector
     by_label: Ones  # the vectors of each label, padding included
-    settled: NDArray[np.bool_]  # (N,): whether all labels of an example are known, and its vector is
+    own: NDArray[np.int64]  # (N,): which of them an example has, all of whose labels are known; or -1
 
 
 class Scratch(NamedTuple):
@@ -40,6 +40,7 @@ class Scratch(NamedTuple):
     labels: Array
     vectors: Array
     own: Array  # of the vectors that may be an example's own
+    block: Array  # of eight labels
 
 
 class Truth(NamedTuple):
@@ -69,7 +70,7 @@ class JointHand(NamedTuple):
     weight: Array
     known: Known
     scratch: Scratch
-    base: Array  # (N, V)
+    base: Array  # (N, V), padded
 
 
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:

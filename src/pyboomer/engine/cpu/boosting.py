@@ -143,13 +143,15 @@ def draw_rows(sampling: Sampling, seed: int, rule: int, weight: Array) -> np.int
     weights, rows = sampling.weights, sampling.rows
     if sampling.size > 0:
         draw_examples(seed, rule, sampling.size, sampling.strata, weights)
-    n_sampled, last = np.uint64(0), np.uint64(rows.shape[0] - 1)
     for n in range(rows.shape[0]):
         weights[n] = weights[n] * weight[n] if sampling.size > 0 else weight[n]
+    n_sampled, last = np.uint64(0), np.uint64(rows.shape[0] - 1)
+    for n in range(rows.shape[0]):
+        sampled = np.uint64(weights[n] > 0.0)
         rows[n_sampled] = n
         rows[last] = n
-        n_sampled += np.uint64(weights[n] > 0.0)
-        last -= np.uint64(not weights[n] > 0.0)
+        n_sampled += sampled
+        last -= np.uint64(1) - sampled
     return np.int64(n_sampled)
 
 

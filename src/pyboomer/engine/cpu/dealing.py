@@ -105,7 +105,7 @@ def find_dealer(ledger: Ledger, labels: Labels, heads: Heads, seed: int) -> Deal
         return None
     if isinstance(truth, JointTruth):
         known = truth.known
-        suits = bool(known.settled.all()) and len(known.settled) * len(known.factor) <= MOST_NUMBERS
+        suits = bool((known.own >= 0).all()) and len(known.own) * len(known.factor) <= MOST_NUMBERS
     else:
         suits = truth.loss in (LABEL_WISE, SQUARED) and ledger.statistics.size > CACHE
     return Dealer(ledger, labels, seed) if suits else None

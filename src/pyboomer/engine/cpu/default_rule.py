@@ -51,7 +51,7 @@ def find_default_head(ledger: Ledger, settings: Settings) -> tuple[Array, float]
         return _take_newton_step(ledger, penalty)
     task, slope = ledger.task, np.zeros(ledger.n_labels)
     if isinstance(ledger.truth, JointTruth):
-        task, slope = _merge_settled(task, ledger.truth.known.settled)
+        task, slope = _merge_settled(task, ledger.truth.known.own >= 0)
     alone = isinstance(ledger.truth, Truth) and ledger.truth.loss == LABEL_WISE
     merged = _merge_labels(ledger) if alone else merge_equal(task)
     total = float(task.weight.sum())

@@ -298,7 +298,7 @@ class CudaEngine:
             "vector_places": known.by_vector.places.astype(np.int32),
             "label_offsets": known.by_label.offsets.astype(np.int64),
             "label_places": known.by_label.places.astype(np.int32),
-            "settled": known.settled.astype(np.uint8),
+            "settled": (known.own >= 0).astype(np.uint8),
         }
 
     def _check_memory(self, needed: int) -> None:
