@@ -38,7 +38,7 @@ SYSTEMS = (
     "mlrl-boomer",
 )
 Stages = Iterator[tuple[int, Any]]  # rounds so far, and the labels predicted then
-Fitted = Callable[[Sequence[int]], Stages]
+Fitted = tuple[int, Callable[[Sequence[int]], Stages]]  # how many rounds there are, and what they predict
 
 
 # --- Systems: a fit of so many rounds, and predictions after some of them ---------------------------------------------
@@ -47,10 +47,10 @@ Fitted = Callable[[Sequence[int]], Stages]
 def fit_pyboomer(split: Split, rounds: int, rate: float, threads: int, setting: dict[str, Any]) -> Fitted:
     from pyboomer import BoomerClassifier
 
-    own = {"n_rules": rounds, "n_jobs": threads, "random_state": 1, "decode": "hamming"}
+    own = {"n_rules": rounds or "auto", "n_jobs": threads, "random_state": 1, "decode": "hamming"}
     own |= {"learning_rate": rate} if rate else {}
     model = BoomerClassifier(**{**own, **setting}, categorical_features=split.nominal or None).fit(split.X, split.Y)
-    return lambda at: zip(at, model.staged_predict(split.X_test, at), strict=True)
+    return len(model.rules_), lambda at: zip(at, model.staged_predict(split.X_test, at), strict=True)
 
 
 def fit_xgboost(split: Split, rounds: int, rate: float, threads: int, setting: dict[str, Any]) -> Fitted:
@@ -60,7 +60,7 @@ def fit_xgboost(split: Split, rounds: int, rate: float, threads: int, setting: d
     train = xgboost.QuantileDMatrix(split.X, split.Y, nthread=threads)
     model = xgboost.train({"max_depth": 6, "tree_method": "hist", **parameters}, train, rounds)
     test = xgboost.DMatrix(split.X_test, nthread=threads)
-    return lambda at: ((r, model.predict(test, iteration_range=(0, r)) > 0.5) for r in at)
+    return rounds, lambda at: ((r, model.predict(test, iteration_range=(0, r)) > 0.5) for r in at)
 
 
 def fit_lightgbm(split: Split, rounds: int, rate: float, threads: int, setting: dict[str, Any]) -> Fitted:
@@ -81,7 +81,7 @@ def fit_lightgbm(split: Split, rounds: int, rate: float, threads: int, setting: 
             return np.full(split.X_test.shape[0], model)
         return model.predict(split.X_test, num_iteration=r, num_threads=threads)
 
-    return lambda at: ((r, np.column_stack([predict(model, r) for model in models]) > 0.5) for r in at)
+    return rounds, lambda at: ((r, np.column_stack([predict(model, r) for model in models]) > 0.5) for r in at)
 
 
 def fit_catboost(split: Split, rounds: int, rate: float, threads: int, setting: dict[str, Any]) -> Fitted:
@@ -97,7 +97,7 @@ def fit_catboost(split: Split, rounds: int, rate: float, threads: int, setting: 
         allow_writing_files=False,
         **setting,
     ).fit(split.X, split.Y)
-    return lambda at: ((r, model.predict(split.X_test, ntree_end=r)) for r in at)
+    return rounds, lambda at: ((r, model.predict(split.X_test, ntree_end=r)) for r in at)
 
 
 def fit_official(split: Split, rounds: int, rate: float, threads: int, setting: dict[str, Any]) -> Fitted:
@@ -114,7 +114,7 @@ def fit_official(split: Split, rounds: int, rate: float, threads: int, setting: 
         return learner.fit(X, split.Y, nominal_feature_indices=list(split.nominal))
 
     model = fit(rounds)
-    return lambda at: ((r, (model if r == rounds else fit(r)).predict(X_test)) for r in at)
+    return rounds, lambda at: ((r, (model if r == rounds else fit(r)).predict(X_test)) for r in at)
 
 
 FITS = dict(
@@ -155,13 +155,13 @@ def run_worker(task: dict[str, Any]) -> None:
     seconds = []
     for count in (1, rounds):
         begin = read_clock()
-        fitted = fit(split, count, task["rate"], task["threads"], setting)
+        rounds, predict = fit(split, count, task["rate"], task["threads"], setting)
         seconds.append([after - before for before, after in zip(begin, read_clock(), strict=True)])
     at = sorted({max(1, round(rounds * share)) for share in np.geomspace(0.02, 1, POINTS)})
     if task["system"] == "mlrl-boomer":
         at = [rounds]  # there are no predictions by some of the rules
     curve = []
-    for r, labels in fitted(at):
+    for r, labels in predict(at):
         wall, cpu = (one + (all_ - one) * (r - 1) / max(rounds - 1, 1) for one, all_ in zip(*seconds, strict=True))
         curve.append({"rounds": r, "wall": wall, "cpu": cpu, **split.measure(np.asarray(labels).astype(np.int8))})
     print(json.dumps({"curve": curve}))
@@ -178,7 +178,7 @@ def list_tasks(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 ours = system.startswith("pyboomer")
                 rates = [0.0] if ours else args.rates
                 counts = {
-                    "mlrl-boomer": [round(share * args.rules) for share in SHARES],
+                    "mlrl-boomer": [round(share * args.official_rules) for share in SHARES],
                 }.get(system, [args.rules if ours else args.rounds])
                 for rate in rates:
                     for rounds in counts:
@@ -280,7 +280,8 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--rates", nargs="+", type=float, default=[0.1, 0.3], help="of the peers; the best one counts")
     parser.add_argument("--rounds", type=int, default=100, help="of boosted trees (%(default)s)")
-    parser.add_argument("--rules", type=int, default=2000, help="of pyboomer and mlrl-boomer (%(default)s)")
+    parser.add_argument("--rules", type=int, default=0, help="of pyboomer; 0 for as many as it chooses (%(default)s)")
+    parser.add_argument("--official-rules", type=int, default=2000, help="of mlrl-boomer (%(default)s)")
     parser.add_argument(
         "--setting", type=json.loads, default={}, help="parameters of pyboomer, as JSON; {} for the defaults"
     )
@@ -301,7 +302,7 @@ def main() -> None:
         run_worker(args.worker)
         return
     if args.quick:
-        args.data, args.rounds, args.rules, args.rates = ["scene"], 5, 20, [0.3]
+        args.data, args.rounds, args.rules, args.official_rules, args.rates = ["scene"], 5, 20, 20, [0.3]
     rows = read_rows(args.results)
     for task in () if args.report else list_tasks(args):
         if any(all(row.get(name) == value for name, value in task.items()) for row in rows):

@@ -95,7 +95,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         loss: str | Loss = "auto",
         *,
         head: str | int | float = "multi",
-        n_rules: int = 3000,
+        n_rules: int | str = "auto",
         default_rule: str = "minimum",
         learning_rate: str | float = "auto",
         l1: float = 0.0,

@@ -40,7 +40,13 @@ from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.learning.sizing import find_learning_rate, find_max_features, find_max_labels, find_max_samples
+from pyboomer.learning.sizing import (
+    find_learning_rate,
+    find_max_features,
+    find_max_labels,
+    find_max_samples,
+    find_n_rules,
+)
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Trained, Watch, train
 from pyboomer.losses import Loss, find_loss
@@ -65,7 +71,7 @@ class RuleEstimator(BaseEstimator, ABC):
 
     # parameters that all estimators have, of those that are read here
     loss: str | Loss
-    n_rules: int
+    n_rules: int | str
     learning_rate: str | float
     max_samples: str | int | float | None
     l1: float
@@ -200,7 +206,7 @@ class RuleEstimator(BaseEstimator, ABC):
         if not (self.warm_start and hasattr(self, "rules_")):
             self.__dict__.pop("rules_", None)
             return None
-        if len(self.rules_) > self.n_rules:
+        if not isinstance(self.n_rules, str) and len(self.rules_) > self.n_rules:
             raise ValueError(
                 f"n_rules must be at least {len(self.rules_)}, the number of rules learned already (warm_start=True), "
                 f"got {self.n_rules}"
@@ -246,14 +252,16 @@ class RuleEstimator(BaseEstimator, ABC):
     def _make_settings(self, seed: int, examples: Examples, n_features: int) -> Settings:
         """How rules are learned from the examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
-        max_labels = find_max_labels(self.max_labels, self.head, examples.size, examples.Y.shape[1], self.loss_)
+        n, n_labels = examples.Y.shape
+        max_labels = find_max_labels(self.max_labels, self.head, n, n_labels, self.loss_)
         drawn = max_labels if self.max_labels == "auto" else None
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
         own = {
             "loss": self._find_loss(),
+            "n_rules": find_n_rules(self.n_rules, n, n_labels, drawn),
             "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_, drawn),
-            "max_features": find_max_features(self.max_features, examples.size, n_features),
-            "max_samples": find_max_samples(self.max_samples, examples.size),
+            "max_features": find_max_features(self.max_features, n, n_features),
+            "max_samples": find_max_samples(self.max_samples, n),
             "max_labels": max_labels,
             "default_l2": self._default_l2(),
             "min_coverage": least,

@@ -122,10 +122,12 @@ PARAMETERS = (
     ),
     Parameter(
         "n_rules",
-        3000,
-        "a whole number of at least 1",
-        lambda value: _is_whole(value, 1),
-        "The number of rules to learn, the default rule included.",
+        "auto",
+        '"auto" or a whole number of at least 1',
+        lambda value: _one_of("auto")(value) or _is_whole(value, 1),
+        'The number of rules to learn, the default rule included. "auto": 3000. If max_labels="auto" has rules score m '
+        "of more than 32 labels, N K / m / 10,000 times as many, for N examples and K labels, but at least 3000 and at "
+        "most 15,000.",
     ),
     Parameter(
         "default_rule",
@@ -142,8 +144,8 @@ PARAMETERS = (
         lambda value: _one_of("auto")(value) or (_is_real(value) and 0 < value <= 1),
         "The shrinkage: it multiplies the scores of every rule but the default rule (Alg. 1, line 8). "
         '"auto": 0.067 for up to 2,500 examples, 0.133 for 10,000, 0.4 for 90,000 and more, growing with the square '
-        'root of their number. If max_labels="auto" has rules score m of K labels, it is sqrt(K / m) times as large, '
-        "but at most 0.4. With the joint loss, it is at most 1 / s for label vectors of s labels.",
+        'root of their number. If max_labels="auto" leaves each label R rules of n_rules="auto", it is sqrt(3000 / R) '
+        "times as large, but at most 0.4. With the joint loss, it is at most 1 / s for label vectors of s labels.",
     ),
     Parameter(
         "l1",
@@ -208,7 +210,7 @@ PARAMETERS = (
         "How many labels a rule may score: all (None), a number or a fraction. They are dealt like cards, at random, "
         "and all have their turn. "
         '"round-robin": each label in turn. "auto": for up to 20,000 examples and head="multi", at most 16 of more '
-        "than 32 labels, or a fifth if that is more; with the joint loss, at most 8 of 16 to 32. Otherwise all.",
+        "than 32 labels, or a tenth if that is more; with the joint loss, at most 8 of 16 to 32. Otherwise all.",
     ),
     Parameter(
         "max_conditions",
@@ -396,17 +398,22 @@ _SAMPLING = Parameter(
     _one_of("with-replacement", "without-replacement"),
     "How to draw the examples of a sample, if bootstrap=True: with replacement or without.",
 )
+_N_RULES = Parameter(
+    "n_rules",
+    500,  # as many as labels are learned with would overfit numbers
+    "a whole number of at least 1",
+    lambda value: _is_whole(value, 1),
+    "The number of rules to learn, the default rule included.",
+)
 _OF_LABELS = ("loss", "default_rule", "search", "decode", "known_vectors", "calibration", "class_weight")
 # A regressor has nothing to decode or to calibrate, and no candidates that the bound is for.
-# Numbers are overfitted by as many rules as labels are learned with.
 _DEFAULTS_FOR_NUMBERS = {
-    "n_rules": 500,
     "learning_rate": 0.1,
     "max_features": "log2",
     "max_labels": None,
     "max_conditions": None,
 }
-_OF_NUMBERS = {"sampling": _SAMPLING} | {
+_OF_NUMBERS = {"n_rules": _N_RULES, "sampling": _SAMPLING} | {
     p.name: replace(p, default=_DEFAULTS_FOR_NUMBERS[p.name]) for p in PARAMETERS if p.name in _DEFAULTS_FOR_NUMBERS
 }
 # What the paper learns with. It tunes the learning rate, l2 and the number of rules; these are in the middle.

@@ -125,7 +125,7 @@ def test_values_are_read_as_the_plainest_thing_they_can_be() -> None:
     ("options", "message"),
     [
         (["--learning-rate", "3.0"], 'learning_rate must be "auto" or in (0, 1], got 3.0'),
-        (["--n-rules", "ten"], "n_rules must be a whole number of at least 1, got 'ten'"),
+        (["--n-rules", "ten"], "n_rules must be \"auto\" or a whole number of at least 1, got 'ten'"),
         (
             ["--head", "none"],
             'head must be "multi", "single", a whole number',
@@ -819,7 +819,10 @@ def test_training_may_stop_early(run: Run) -> None:
     options = ("--early-stopping", "--n-iter-no-change", "10", "--scoring", "accuracy", "--learning-rate", "1")
     assert run("train", "digits7", "-o", "model.json", *options, "--random-state", "1").code == 0
     assert len(load_model("model.json").rules_) < 1000
-    assert "up to 3,000 rules" in run("evaluate", "digits7", *options).out
+    assert re.search(r"tested on 599, \d{1,3} rules, ", run("evaluate", "digits7", *options).out)
+    assert re.search(
+        r"cross validation, up to \d{1,3} rules, ", run("evaluate", "digits7", "--folds", "3", *options).out
+    )
     assert fails_in_one_line(run("train", "digits7", "-o", "model.json", "--scoring", "hammer"))
 
 

@@ -16,6 +16,7 @@ from pyboomer.learning.sizing import (
     find_max_features,
     find_max_labels,
     find_max_samples,
+    find_n_rules,
 )
 from pyboomer.losses import FOR_LABELS
 
@@ -60,8 +61,9 @@ def test_long_label_vectors_are_learned_in_short_steps() -> None:
         (1000, 33, 11),
         (1000, 45, 15),
         (1000, 80, 16),
-        (1000, 85, 17),
-        (20_000, 983, 196),
+        (1000, 159, 15),
+        (1000, 170, 17),
+        (20_000, 983, 98),
         (20_001, 983, None),
     ],
 )
@@ -88,11 +90,46 @@ def test_few_features_are_drawn_where_few_examples_are_learned_from() -> None:
         assert find_max_features(given, 10**6, 50) == given
 
 
+@pytest.mark.parametrize(
+    ("n", "n_labels", "drawn", "n_rules"),
+    [
+        (10**6, 1000, None, 3000),
+        (10**4, 20, 5, 3000),  # few labels
+        (1000, 64, 16, 3000),
+        (2500, 64, 16, 3000),
+        (5000, 64, 16, 6000),
+        (5000, 159, 15, 15_000),
+        (4000, 100, 14, 8600),
+        (20_000, 983, 98, 15_000),
+    ],
+)
+def test_more_rules_are_learned_for_many_labels(n: int, n_labels: int, drawn: int | None, n_rules: int) -> None:
+    assert find_n_rules("auto", n, n_labels, drawn) == n_rules
+    assert find_n_rules(17, n, n_labels, drawn) == 17
+
+
+def test_a_classifier_learns_as_many_rules_as_auto_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "RULES", 100)
+    monkeypatch.setattr(sizing, "FOR_EACH", 200)
+    labels = np.eye(40, dtype=int)[RNG.integers(0, 40, 100)]
+    table = RNG.normal(size=(100, 3))
+    model = BoomerClassifier("label-wise-logistic", random_state=1).fit(table, labels)
+    assert len(model.rules_) == 200  # 13 of 40 labels each: 100 / 200 * 40 / 13 is 1.54, which is rounded
+    assert len(BoomerClassifier("label-wise-logistic", max_labels=13, random_state=1).fit(table, labels).rules_) == 100
+    assert len(BoomerClassifier(n_rules=7, random_state=1).fit(table, labels).rules_) == 7
+    model.set_params(warm_start=True)
+    rules = model.rules_
+    assert model.fit(table[:50], labels[:50]).rules_ == rules  # more than "auto" stands for here
+    with pytest.raises(ValueError, match="n_rules must be at least 200"):
+        model.set_params(n_rules=20).fit(table, labels)
+
+
 def test_the_learning_rate_grows_if_labels_are_drawn() -> None:
     examples = make_examples(1000, 64, 1)
     for loss in FOR_LABELS.values():
         assert find_learning_rate("auto", examples, loss, 16) == pytest.approx(2 / 15)
-        assert find_learning_rate("auto", examples, loss, 1) == 0.4
+        assert find_learning_rate("auto", make_examples(2500, 160, 1), loss, 16) == pytest.approx(2 / 15)  # 7500 rules
+        assert find_learning_rate("auto", make_examples(2500, 1280, 1), loss, 4) == 0.4
         assert find_learning_rate(0.7, examples, loss, 16) == 0.7
     labels = np.eye(40, dtype=int)[RNG.integers(0, 40, len(X))]
     sizes = {name: [] for name in ("default", "all")}

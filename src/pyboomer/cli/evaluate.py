@@ -120,10 +120,11 @@ def evaluate(
         raise click.UsageError("--folds and --test-size exclude each other")
     start = time.perf_counter()
     given = list_given(ctx, parameters)
+    measured: Sequence[dict[str, float]]
     if path:
         if folds or test_size or ordinal or set(given) - set(PREDICTING):
             raise click.UsageError("--model evaluates a model as it is; leave out the options that train one")
-        examples, results = _evaluate_saved(path, data, xml, labels, ignore, sep, given, names, zero_division)
+        examples, measured = _evaluate_saved(path, data, xml, labels, ignore, sep, given, names, zero_division)
         how, protocol = f"Evaluated {path}", dict[str, Any](model=path)
     else:
         parameters["random_state"] = given.get("random_state", seed)
@@ -131,14 +132,16 @@ def evaluate(
             data, xml, labels, ignore=ignore, ordinal=ordinal, sep=sep, nominal=parameters["categorical_features"]
         )
         splits = _split(len(examples.Y), folds, test_size or 1 / 3, seed)
-        results = list(_evaluate_splits(examples, splits, parameters, shows_progress(quiet), names, zero_division))
+        evaluated = _evaluate_splits(examples, splits, parameters, shows_progress(quiet), names, zero_division)
+        counts, measured = zip(*evaluated, strict=True)
         train_size, held_out = (len(rows) for rows in splits[0])
         how = f"{folds}-fold cross validation" if folds else f"Trained on {train_size:,}, tested on {held_out:,}"
+        how += f", {'up to ' * (min(counts) < max(counts))}{format_count(max(counts), 'rule')}"
         protocol = {"folds": folds, "test_size": None if folds else held_out / len(examples.Y), "seed": seed}
     seconds = time.perf_counter() - start
     metrics = {}
     for name in names:
-        values = [result[name] for result in results]
+        values = [own[name] for own in measured]
         spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
         metrics[name] = {"mean": float(np.mean(values)), "std": spread, "values": values}
     if as_json:
@@ -146,10 +149,7 @@ def evaluate(
         content = {"data": examples.name, **protocol, "parameters": used, "zero_division": zero_division}
         print_json({**content, "metrics": metrics, "seconds": seconds})
     else:
-        rules = (
-            "" if path else f", {'up to ' * parameters['early_stopping']}{format_count(parameters['n_rules'], 'rule')}"
-        )
-        click.echo(f"{examples}\n{how}{rules}, {seconds:.1f} s\n")
+        click.echo(f"{examples}\n{how}, {seconds:.1f} s\n")
         click.echo(format_metrics(metrics, {name: metric.larger_is_better for name, metric in known.items()}))
         if any(known[name].may_divide_by_zero for name in names):
             other = "--zero-division 0 counts it as 0, as scikit-learn does" if zero_division else "as in scikit-learn"
@@ -174,7 +174,8 @@ def _evaluate_splits(
     progress: bool,
     names: Sequence[str],
     zero_division: int,
-) -> Iterator[dict[str, float]]:
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """How many rules each model has, and its measures."""
     from tqdm import tqdm
 
     is_single = len(splits) == 1
@@ -182,7 +183,7 @@ def _evaluate_splits(
         model = make_model(examples, parameters, progress and is_single)
         fit_model(model, examples.take(train_rows))
         test = examples.take(test_rows)
-        yield _measure(model, test.X, test.Y, names, zero_division)
+        yield len(model.rules_), _measure(model, test.X, test.Y, names, zero_division)
 
 
 def _evaluate_saved(
