@@ -252,16 +252,15 @@ class RuleEstimator(BaseEstimator, ABC):
     def _make_settings(self, seed: int, examples: Examples, n_features: int) -> Settings:
         """How rules are learned from the examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
-        n, n_labels = examples.Y.shape
-        max_labels = find_max_labels(self.max_labels, self.head, n, n_labels, self.loss_)
+        max_labels = find_max_labels(self.max_labels, self.head, examples, self.loss_)
         drawn = max_labels if self.max_labels == "auto" else None
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
         own = {
             "loss": self._find_loss(),
-            "n_rules": find_n_rules(self.n_rules, n, n_labels, drawn),
+            "n_rules": find_n_rules(self.n_rules, examples, drawn),
             "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_, drawn),
-            "max_features": find_max_features(self.max_features, n, n_features),
-            "max_samples": find_max_samples(self.max_samples, n),
+            "max_features": find_max_features(self.max_features, examples.size, n_features),
+            "max_samples": find_max_samples(self.max_samples, examples.size),
             "max_labels": max_labels,
             "default_l2": self._default_l2(),
             "min_coverage": least,

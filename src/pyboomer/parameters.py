@@ -209,8 +209,8 @@ PARAMETERS = (
         lambda value: _is_size(value, "auto", "round-robin"),
         "How many labels a rule may score: all (None), a number or a fraction. They are dealt like cards, at random, "
         "and all have their turn. "
-        '"round-robin": each label in turn. "auto": for up to 20,000 examples and head="multi", at most 16 of more '
-        "than 32 labels, or a tenth if that is more; with the joint loss, at most 8 of 16 to 32. Otherwise all.",
+        '"round-robin": each label in turn. "auto": where most values of X are 0 and head="multi", at most 16 of '
+        "more than 32 labels, or a tenth if that is more; with the joint loss, at most 8 of 16 to 32. Otherwise all.",
     ),
     Parameter(
         "max_conditions",

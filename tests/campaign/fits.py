@@ -22,6 +22,7 @@ from campaign.draw import Array, Problem, choose, draw_problem
 from campaign.running import Plan, Tally, require
 from pyboomer import BoomerClassifier, load_model
 from pyboomer.columns.categories import encode, find_categories
+from pyboomer.data.examples import Examples
 from pyboomer.data.stratification import group_examples
 from pyboomer.engine.sampling import count_examples, count_features, count_labels
 from pyboomer.learning.sizing import find_max_features, find_max_labels, find_max_samples
@@ -179,7 +180,7 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         n_samples=count_examples(find_max_samples(get("max_samples"), n), n, sampling == "with-replacement"),
         strata=strata,
         n_drawn_labels=count_labels(
-            find_max_labels(get("max_labels"), get("head"), n, n_labels, model.loss_), n_labels
+            find_max_labels(get("max_labels"), get("head"), Examples(X, Y, weight, label_weight), model.loss_), n_labels
         ),
         n_drawn_features=count_features(find_max_features(get("max_features"), n, n_features), n_features - len(fixed)),
         fixed_features=fixed,

@@ -31,6 +31,7 @@ def test_bins_and_gaps_are_those_of_the_host(X: np.ndarray) -> None:
         pytest.skip(str(error))
     matrix = read_device_matrix(cupy.asarray(X))
     assert matrix[np.array([2, 5])].shape == (2, 4)
+    assert matrix.count_nonzero() == np.count_nonzero(X)
     found, expected = bin_device_matrix(matrix, 32), bin_columns(X, {}, 32)
     np.testing.assert_array_equal(cupy.asnumpy(found.columns.codes), expected.columns.codes)
     for own, other in zip(found.edges, expected.edges, strict=True):

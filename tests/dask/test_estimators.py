@@ -205,6 +205,20 @@ def test_sparse_blocks_and_classes(client: Client) -> None:  # noqa: ARG001
     np.testing.assert_array_equal(predicted.compute(), local.predict(matrix))
 
 
+@pytest.mark.parametrize("share", [0.4, 0.6])
+def test_rules_are_about_some_of_many_labels_if_most_values_that_count_are_0(client: Client, share: float) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(0)
+    table = X * (rng.random(X.shape) < share)
+    labels = np.eye(40, dtype=np.uint8)[rng.integers(0, 40, N)]
+    weight = np.ones(N)
+    table[:300], weight[:300] = share < 0.5, 0  # these would turn the balance
+    model = DaskBoomerClassifier(**OPTIONS)
+    model.fit(*(da.from_array(values, chunks=(200, -1)[: values.ndim]) for values in (table, labels, weight)))
+    local = BoomerClassifier(**OPTIONS).fit(table, labels, sample_weight=weight)
+    assert {len(rule.scores) for rule in model.rules_[1:]} == {13 if share < 0.5 else 40}
+    assert_same(model, local, table)
+
+
 def test_targets_and_rules_to_go_on_with(client: Client) -> None:  # noqa: ARG001
     targets = X[:, :2] * [3, 100] + RNG.normal(size=(N, 2))
     options = {"n_rules": 12, "max_bins": 255, "random_state": 1, "warm_start": True}

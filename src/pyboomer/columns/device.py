@@ -29,6 +29,10 @@ class DeviceMatrix:
         rows = rows if isinstance(rows, slice) else import_cupy().asarray(rows)
         return DeviceMatrix(self.array[rows])
 
+    def count_nonzero(self) -> int:
+        """How many values are not 0."""
+        return int(import_cupy().count_nonzero(self.array))
+
     def find_infinite(self) -> int | None:
         """The first column that contains infinity, if there is one."""
         cupy = import_cupy()

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array
+from pyboomer.arrays import Array, count_nonzero
 from pyboomer.columns.binned import LARGEST, OTHER, SAMPLE, find_edges, number_values, pick_common
 from pyboomer.columns.gaps import Ends, find_ends
 from pyboomer.data.examples import Examples, read_examples
@@ -193,6 +193,7 @@ class Sketch(NamedTuple):
 
     schema: Schema
     facts: dict[str, Any]  # what the estimator learns of them
+    filled: int  # how many values are not 0
     sample: Array  # some examples
 
 
@@ -207,6 +208,7 @@ def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_na
         matrix = read_table(model, X, schema)
         refuse_new_categories(Table(matrix, schema))
     rows = list_present(absent, matrix.shape[0])
+    filled = count_nonzero(matrix if absent is None else matrix[rows])
     every = max(1, n // SAMPLE)
     rows = rows[(first + np.arange(len(rows))) % every == 0]
     sample = matrix.tocsr()[rows].toarray() if sp.issparse(matrix) else matrix[rows]
@@ -215,7 +217,7 @@ def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_na
         for name in ("n_features_in_", "feature_names_in_", "_names_given")
         if hasattr(model, name)
     }
-    return Sketch(schema, facts, sample)
+    return Sketch(schema, facts, filled, sample)
 
 
 def list_present(absent: NDArray[np.uint8] | None, n: int) -> NDArray[np.int64]:

@@ -81,6 +81,8 @@ def refuse(model: Any, eval_set: Any) -> None:
         raise ValueError("calibration must be None on a cluster: it takes six models, each of all data")
     if model.device == "cuda":
         raise ValueError('device must be "cpu" or "auto" on a cluster, whose workers learn on their processors')
+    if model.max_bins is None:
+        raise ValueError('max_bins must be "auto" or a number on a cluster, where features are binned; got None')
     if model.scoring != "loss":
         raise ValueError(f'scoring must be "loss" on a cluster, got {model.scoring!r}')
     if model.early_stopping and eval_set is None:
@@ -107,21 +109,22 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
         model.loss_ = model._choose_loss(examples, form)
     model._learn_form(form, examples, past is not None)
     reader._form = form
-    settings = model._make_settings(model._draw_seed(past), examples, X.shape[1])
-    if model.max_samples == "auto" and settings.max_samples is not None:
-        settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
-    check_settings(settings, len(form.names))
-    if counted.kinds is None and settings.loss not in QUADRATIC:
-        raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
+
     summary = summarise(examples, counted)
     held_out = None if eval_set is None else read_held_out(client, reader, eval_set)
     if held_out is not None:
         count = sum(profile.n for _, profile, _ in held_out)
         summary = summary._replace(n_held_out=count, held_out_weight=float(count))
 
-    schema, facts, edges = read_features(client, reader, counted.present, feature_names, settings.max_bins, past)
+    schema, facts, sparse, edges = read_features(client, reader, counted.present, feature_names, past)
     reader.__dict__.update(facts)
     model.__dict__.update(facts)
+    settings = model._make_settings(model._draw_seed(past), examples._replace(sparse=sparse), len(schema.names))
+    if model.max_samples == "auto" and settings.max_samples is not None:
+        settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
+    check_settings(settings, len(form.names))
+    if counted.kinds is None and settings.loss not in QUADRATIC:
+        raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
     scale = model._find_scale(find_alike(profiles))
     keys, ends, blocks = bin_parts(client, counted.present, held_out or [], Reading(reader, schema, edges, scale, past))
     course = plan_course(model, settings, summary, examples, schema, past)
@@ -244,23 +247,22 @@ def read_features(
     reader: Any,
     present: Present,
     feature_names: Any,
-    max_bins: Any,
     past: RuleEnsemble | None,
-) -> tuple[Schema, dict[str, Any], tuple[NDArray[Any], ...]]:
-    """What the features are, what an estimator knows of them, and what separates their bins."""
+) -> tuple[Schema, dict[str, Any], bool, tuple[NDArray[Any], ...]]:
+    """What the features are, what an estimator knows of them, whether most values are 0, and what separates bins."""
     if past is not None:
         check_feature_names(feature_names, past.schema.names)
     n = sum(profile.n for _, profile, _ in present)
     shared, names = share(reader), feature_names() if callable(feature_names) else feature_names
-    sketch = dask.delayed(sketch_block, nout=3)
+    sketch = dask.delayed(sketch_block)
     sketches = [sketch(part.name, part.X, profile.absent, first, n, shared, names) for part, profile, first in present]
     take = dask.delayed(_take)
     futures = client.compute(sketches)
-    described = compute(client, [take(future, slice(0, 2)) for future in futures])
-    schema = merge_schemas([some for some, _ in described])
+    schemas, facts, filled = zip(*compute(client, [take(future, slice(0, 3)) for future in futures]), strict=True)
+    schema = merge_schemas(schemas)
     if past is None:
         warn_of_identifiers(schema, n)
-    count = LARGEST if max_bins == "auto" else int(max_bins)
+    count = LARGEST if reader.max_bins == "auto" else int(reader.max_bins)
     n_features = len(schema.names)
     size = max(1, MOST_VALUES // min(n, 2 * SAMPLE))
     cut = dask.delayed(_cut)
@@ -272,7 +274,7 @@ def read_features(
     edges = [own for some in compute(client, tasks) for own in some]
     crowded = list_crowded(schema)
     if crowded:
-        reader.__dict__.update(described[0][1])
+        reader.__dict__.update(facts[0])
         shared = share(reader)
         count_in = dask.delayed(count_categories)
         counts = compute(
@@ -281,7 +283,7 @@ def read_features(
         )
         for f, times in zip(crowded, zip(*counts, strict=True), strict=True):
             edges[f] = choose_common(np.sum(times, axis=0))
-    return schema, described[0][1], tuple(edges)
+    return schema, facts[0], 2 * sum(filled) < n * n_features, tuple(edges)
 
 
 def _cut(sketch: Any, begin: int, end: int) -> NDArray[Any]:

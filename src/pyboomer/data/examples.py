@@ -4,6 +4,7 @@ Weights are given per example, or per example and label. A label of weight 0 is 
 0, or of which no label is known, is as good as absent and is left out: it counts for nothing, not even in a bootstrap.
 """
 
+import math
 import warnings
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from pyboomer.arrays import Array, Matrix
+from pyboomer.arrays import Array, Matrix, count_nonzero
 from pyboomer.data.labels import Labels, check_names
 from pyboomer.data.targets import Targets
 
@@ -21,16 +22,23 @@ LARGEST = 1e100  # sum of weights: squares of it can still be added up
 class Examples(NamedTuple):
     """The examples that count."""
 
-    matrix: Matrix
+    matrix: Matrix  # None if it is elsewhere
     Y: NDArray[Any]  # (N, K): 0 and 1, or targets
     weight: Array  # (N,)
     label_weight: Array | None  # (N, K); None if all labels are known and have weight 1
     merged: int | None = None  # how many examples there are, if each stands for all that have the same labels
+    sparse: bool = False  # whether most values of X are 0, if it is elsewhere
 
     @property
     def size(self) -> int:
         """How many examples there are."""
         return len(self.Y) if self.merged is None else self.merged
+
+    def are_sparse(self) -> bool:
+        """Whether most values of X are 0, however they are stored; a missing one is not."""
+        if self.matrix is None:
+            return self.sparse
+        return 2 * count_nonzero(self.matrix) < math.prod(self.matrix.shape)
 
     def take(self, rows: NDArray[Any]) -> "Examples":
         """Some of the examples."""

@@ -11,11 +11,13 @@ a part of the examples is enough to choose conditions by.
 | 90,000 | 0.4 | 20,000 |
 | 400,000 and more | 0.4 | a twentieth |
 
-A rule that is about many labels suits none of them well. So rules are about some, dealt at random: at most 16 of more
-than 32 labels, or a tenth if that is more; and at most 8 of 16 to 32, with the joint loss. Each label has fewer rules
-then, a share of m / K, for m of K labels. Few examples do without the others, but of many there is more to learn: of
-more than 32 labels, there are N K / m / 10,000 times as many rules, but at least as many, and at most five times. Where
-a label still has q times fewer rules than all, the rate is larger: sqrt(q) times.
+A dense feature has something to say about all labels, and they are learned together. A sparse one, a word for
+instance, is about few labels, and a rule about many suits none of them well. So where X is sparse, rules are about
+some, dealt at random: at most 16 of more than 32 labels, or a tenth if that is more; and at most 8 of 16 to 32, with
+the joint loss. Each label has fewer rules then, a share of m / K, for m of K labels. Few examples do without the
+others, but of many there is more to learn: of more than 32 labels, there are N K / m / 10,000 times as many rules, but
+at least as many, and at most five times. Where a label still has q times fewer rules than all, the rate is larger:
+sqrt(q) times.
 
 Few features are drawn for each condition: rules that differ from each other make up for more than they lose. But of
 many features most say little, and of many examples each rule is to learn much.
@@ -38,31 +40,34 @@ SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
 RULES, MOST_TIMES = 3000, 5  # how many are learned, and how many times as many at most, if labels are many
 FOR_EACH = 10_000  # examples that each label has all these rules for
-MANY_LABELS, SOME_LABELS = 33, 16  # of so many, rules are about a part: by any loss, and by the joint loss
+MANY_LABELS, SOME_LABELS = 33, 16  # of so many, rules are about a part if X is sparse: by any loss, by the joint one
 FEATURES = 30  # one of so many is drawn, if that is between the logarithm and the root of how many there are
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: of more, steps would be too short
 
 
 def find_max_labels(
-    max_labels: str | int | float | None, head: str | int | float, n: int, n_labels: int, loss: Loss
+    max_labels: str | int | float | None, head: str | int | float, examples: Examples, loss: Loss
 ) -> Any:
-    """How many labels a rule may be about, learned from n examples; None for all of them."""
+    """How many labels a rule may be about; None for all of them."""
     if max_labels != "auto":
         return max_labels
-    if head != "multi" or n > ENOUGH or n_labels < (SOME_LABELS if loss.prepare is not None else MANY_LABELS):
+    n_labels = examples.Y.shape[1]
+    few = n_labels < (SOME_LABELS if loss.prepare is not None else MANY_LABELS)
+    if head != "multi" or few or not examples.are_sparse():
         return None
     most = 8 if n_labels < MANY_LABELS else 16
     return max(n_labels // math.ceil(n_labels / most), n_labels // 10)  # hands that leave few labels over
 
 
-def find_n_rules(n_rules: int | str, n: int, n_labels: int, drawn: int | None = None) -> int:
-    """How many rules are learned from n examples; `drawn` are the labels of a rule, None for all of them."""
+def find_n_rules(n_rules: int | str, examples: Examples, drawn: int | None = None) -> int:
+    """How many rules are learned; `drawn` are the labels of a rule, None for all of them."""
     if not isinstance(n_rules, str):
         return n_rules
+    n_labels = examples.Y.shape[1]
     if drawn is None or n_labels < MANY_LABELS:
         return RULES
-    times = min(max(n * n_labels / drawn / FOR_EACH, 1), MOST_TIMES)
+    times = min(max(examples.size * n_labels / drawn / FOR_EACH, 1), MOST_TIMES)
     return round(RULES * times / 100) * 100
 
 
@@ -75,8 +80,8 @@ def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Los
         return float(learning_rate)
     rate = np.clip(SLOWEST * np.sqrt(examples.size / SMALL), SLOWEST, FASTEST)
     if drawn is not None:
-        n, n_labels = examples.Y.shape
-        rate = min(rate * np.sqrt(RULES * n_labels / (drawn * find_n_rules("auto", n, n_labels, drawn))), FASTEST)
+        own = find_n_rules("auto", examples, drawn) * drawn / examples.Y.shape[1]  # rules about each label
+        rate = min(rate * np.sqrt(RULES / own), FASTEST)
     return float(rate if loss.prepare is None else min(rate, 1 / max(_measure_length(examples), 1)))
 
 

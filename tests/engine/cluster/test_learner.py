@@ -153,7 +153,6 @@ def test_sums_in_fixed_point_are_the_same_in_any_order_and_right() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_bins": None}, "max_bins must be"),
         ({"sampling": "without-replacement"}, "sampling must be"),
         ({"loss": example_wise_logistic, "search": "exact"}, 'choose search="bound"'),
     ],

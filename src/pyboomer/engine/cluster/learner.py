@@ -55,8 +55,6 @@ def check_settings(settings: Settings, n_labels: int) -> None:
     loss, single = settings.loss, is_single(settings.head, n_labels)
     if settings.bootstrap and settings.sampling != "with-replacement":
         raise ValueError(f'sampling must be "with-replacement" on a cluster, got {settings.sampling!r}')
-    if settings.max_bins is None:
-        raise ValueError('max_bins must be "auto" or a number on a cluster, where features are binned; got None')
     if loss.shape != "diagonal" and not single:
         if settings.search == "exact" or loss.shape == "dense":
             raise ValueError(
