@@ -12,6 +12,7 @@ from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.promise import Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, sum_hessians, sum_rows
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
+from pyboomer.losses.twins import update
 
 Array = NDArray[np.float64]
 
@@ -125,3 +126,18 @@ def test_statistics_stay_finite_at_extreme_scores(loss: Loss, single: bool) -> N
         statistics = make_ledger(loss, np.full(F.shape, sign), F, single).statistics
         assert np.isfinite(statistics).all()
         assert (np.abs(statistics) <= 1).all()
+
+
+@given(labels_and_scores())
+def test_the_curvature_of_logistic_losses_follows_from_the_gradient(data: tuple[Array, Array]) -> None:
+    Y, F = data
+    n, K = Y.shape
+    width = pad(K)
+    whole = make_ledger(label_wise_logistic, Y, F, single=False)
+    gradients = np.zeros((n, width))
+    update(whole.truth, whole.scores, whole.everyone, gradients, 0, K)
+    np.testing.assert_array_equal(gradients, whole.statistics[:, :width])
+    rows, weights = np.arange(0, n, 2, dtype=np.uint32), np.random.default_rng(n).integers(1, 4, n).astype(float)
+    sums, expected = np.zeros((2, 2 * width))
+    assert sum_rows(gradients, 0, rows, weights, sums) == sum_rows(whole.statistics, 0, rows, weights, expected)
+    np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-14)

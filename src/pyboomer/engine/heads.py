@@ -347,7 +347,7 @@ def fit_head(
 def _fit_diagonal(
     layout: Diagonal, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
 ) -> tuple[float, float]:
-    sums = room.sums[: statistics.shape[1]]
+    sums = room.sums[: count_columns(layout)]
     coverage = sum_rows(statistics, 0, rows, weights, sums)
     return solve_diagonal(layout, sums, penalty, head), coverage
 

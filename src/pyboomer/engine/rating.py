@@ -42,7 +42,18 @@ from pyboomer.engine.heads import (
     shrink,
     unpack,
 )
-from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, add_rows, count_columns, sum_pairs, sum_rows
+from pyboomer.engine.statistics import (
+    Dense,
+    Diagonal,
+    Layout,
+    Outer,
+    add_row,
+    add_rows,
+    count_columns,
+    derive_curvature,
+    sum_pairs,
+    sum_rows,
+)
 from pyboomer.rules.precision import FLOOR
 
 ROUNDING = 1e-9  # what the error of a sum stays below, relative to its largest part
@@ -260,10 +271,9 @@ def _sum_rows(rating: Any, statistics: Array, rows: Rows, weights: Array, sums: 
     sum_rows(statistics, 0, rows, weights, sums)
 
 
-@add_example.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, error_model="numpy")
+@add_example.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound)
 def _add_row(rating: Any, statistics: Array, n: int, weight: float, sums: Array) -> None:
-    for s in range(0, sums.shape[0], LANES):
-        store(sums, s, load(sums, s) + weight * load(statistics, n * sums.shape[0] + s))
+    add_row(statistics, n, weight, sums)
 
 
 @sum_examples.of(OneLabel)
@@ -289,7 +299,7 @@ def _sum_systems(rating: HeadBySystem, statistics: Array, rows: Rows, weights: A
 def _add_system(rating: HeadBySystem, statistics: Array, n: int, weight: float, sums: Array) -> None:
     """H = diag(a) - b b^T, if it is not at hand."""
     if rating.b < 0:
-        _add_row(rating, statistics, n, weight, sums)
+        add_row(statistics, n, weight, sums)
         return
     width = pad(rating.layout.n_labels)
     section = rating.b * width
@@ -372,11 +382,10 @@ def _rate_labels(guarded: bool, rating: Any, swept: Swept, restart: bool, totals
     this is compiled in, so that nothing is asked for each label.
     """
     statistics, weights, l2, sums = swept.statistics, swept.weights, rating.penalty.l2, rating.sums
-    size = statistics.shape[1]
-    width = size // 2
+    size, width = statistics.shape[1], sums.shape[0] // 2
     zero = splat(0.0)
     floor = splat(FLOOR)
-    for s in range(size):
+    for s in range(sums.shape[0]):
         sums[s] = 0.0
     w = 0.0
     j = 0
@@ -390,8 +399,9 @@ def _rate_labels(guarded: bool, rating: Any, swept: Swept, restart: bool, totals
         j += 1
         q_inside, q_outside = zero, zero
         for k in range(0, width, LANES):
-            g = load(sums, k) + weights[n] * load(statistics, n * size + k)
-            h = load(sums, width + k) + weights[n] * load(statistics, n * size + width + k)
+            g = load(statistics, n * size + k)
+            h = load(statistics, n * size + width + k) if size > width else derive_curvature(g)
+            g, h = load(sums, k) + weights[n] * g, load(sums, width + k) + weights[n] * h
             store(sums, k, g)
             store(sums, width + k, h)
             a = h + l2
@@ -408,7 +418,7 @@ def _rate_labels(guarded: bool, rating: Any, swept: Swept, restart: bool, totals
         rates.weight[run] = w
         if restart:
             w = 0.0
-            for s in range(size):
+            for s in range(sums.shape[0]):
                 sums[s] = 0.0
 
 

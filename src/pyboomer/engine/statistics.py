@@ -8,12 +8,13 @@ kind of head:
 layout              sections of a row               for
 ==================  ==============================  ================================================================
 ``Diagonal``        g, h                            losses that decompose; every loss, if heads are single
+``Diagonal``        g                               logistic losses of labels that are dealt: h = |g| (1 - |g|)
 ``Outer``           g, a                            H = diag(a) - g g^T: the example-wise logistic loss
 ``Outer``           g, a, b                         H = diag(a) - b b^T: other losses of that shape
 ``Dense``           g, lower triangle of H          all other losses
 ==================  ==============================  ================================================================
 
-Sums of rows have the layout of a row. Labels and scores are padded in the same way.
+Sums of rows have the layout of a row, and always h. Labels and scores are padded in the same way.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, load, pad, prefetch, splat, store
+from pyboomer.compiling.simd import LANES, larger, load, pad, prefetch, splat, store
 
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
 SOME = 16  # examples that memory is asked for at once
@@ -32,7 +33,7 @@ NEAR = 2**15  # numbers that are added up without asking for them ahead
 
 
 class Diagonal(NamedTuple):
-    """g and h: H = diag(h)."""
+    """g and h: H = diag(h). Of a logistic loss, h = p (1 - p) and |g| = p or 1 - p, so g may say all."""
 
     n_labels: int
 
@@ -180,20 +181,52 @@ def fetch_rows(statistics: Array, first: int, size: int, rows: Rows) -> None:
 @inner(error_model="numpy")
 def add_rows(statistics: Array, first: int, rows: Rows, weights: Array, sums: Array) -> float:
     """Add the statistics of some examples to sums, see `sum_rows`; returns the sum of their weights."""
-    if rows.shape[0] * sums.shape[0] < NEAR:
+    width = min(statistics.shape[1], sums.shape[0])
+    if rows.shape[0] * width < NEAR:
         _add_block(statistics, first, rows, weights, sums)
     else:
         for begin in range(0, rows.shape[0], SOME):
             end = min(begin + SOME, rows.shape[0])
-            fetch_rows(statistics, first, sums.shape[0], rows[end : end + SOME])
+            fetch_rows(statistics, first, width, rows[end : end + SOME])
             _add_block(statistics, first, rows[begin:end], weights, sums)
     return sum_weights(rows, weights)
+
+
+@inner(error_model="numpy", forceinline=True)
+def derive_curvature(g: Any) -> Any:
+    """The curvature that follows from the gradient of a logistic loss, of eight labels."""
+    return larger(g, splat(0.0) - g) - g * g
+
+
+@inner(error_model="numpy")
+def _add_gradients(statistics: Array, rows: Rows, weights: Array, sums: Array) -> None:
+    """Add gradients, and the curvatures that follow from them."""
+    width, n_rows = statistics.shape[1], rows.shape[0]
+    even = n_rows - n_rows % 2
+    for k in range(0, width, LANES):
+        one, two = load(sums, k), load(sums, width + k)
+        next_one, next_two = splat(0.0), splat(0.0)
+        for r in range(0, even, 2):  # two rows at a time, as each addition waits for the one before
+            n, m = rows[r], rows[r + 1]
+            g, next_g = load(statistics, n * width + k), load(statistics, m * width + k)
+            one, two = one + weights[n] * g, two + weights[n] * derive_curvature(g)
+            next_one = next_one + weights[m] * next_g
+            next_two = next_two + weights[m] * derive_curvature(next_g)
+        for r in range(even, n_rows):
+            n = rows[r]
+            g = load(statistics, n * width + k)
+            one, two = one + weights[n] * g, two + weights[n] * derive_curvature(g)
+        store(sums, k, one + next_one)
+        store(sums, width + k, two + next_two)
 
 
 @inner(error_model="numpy")
 def _add_block(statistics: Array, first: int, rows: Rows, weights: Array, sums: Array) -> None:
     """The same, column by column; two rows at a time, as each addition waits for the one before."""
     size, n_rows = statistics.shape[1], rows.shape[0]
+    if size < sums.shape[0]:
+        _add_gradients(statistics, rows, weights, sums)
+        return
     even = n_rows - n_rows % 2
     for s in range(0, sums.shape[0], 2 * LANES):  # two vectors at a time; an odd last one is done twice
         other = s + LANES if s + LANES < sums.shape[0] else s
@@ -211,6 +244,17 @@ def _add_block(statistics: Array, first: int, rows: Rows, weights: Array, sums: 
             two = two + weights[n] * load(statistics, n * size + first + other)
         store(sums, s, one + next_one)
         store(sums, other, two + next_two)
+
+
+@inner(error_model="numpy")
+def add_row(statistics: Array, n: int, weight: float, sums: Array) -> None:
+    """Add the statistics of one example."""
+    size = statistics.shape[1]
+    for s in range(0, size, LANES):
+        x = load(statistics, n * size + s)
+        store(sums, s, load(sums, s) + weight * x)
+        if size < sums.shape[0]:
+            store(sums, size + s, load(sums, size + s) + weight * derive_curvature(x))
 
 
 @kernel

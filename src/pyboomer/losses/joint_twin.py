@@ -88,7 +88,7 @@ def make_scratch(known: Known) -> Scratch:
 
 @inner(error_model="numpy")
 def update_joint(truth: Any, scores: Array, rows: Rows, statistics: Array) -> None:
-    """Update the statistics; all labels of an example change with each of them."""
+    """Update the statistics, or the gradients alone if there is room for no more; all labels of an example change."""
     known, scratch = truth.known, truth.scratch
     some, width, size = scratch.rows, scores.shape[1], statistics.shape[1]
     zero, one = splat(0.0), splat(1.0)
@@ -112,7 +112,8 @@ def update_joint(truth: Any, scores: Array, rows: Rows, statistics: Array) -> No
                 store(scratch.labels, (first + i) * LANES, p - q)
                 store(scratch.block, i * LANES, larger(p * (one - p), zero))
             scatter_columns(statistics, some, size, first, scratch.labels, first * LANES)
-            scatter_columns(statistics, some, size, width + first, scratch.block, 0)
+            if size > width:
+                scatter_columns(statistics, some, size, width + first, scratch.block, 0)
 
 
 @inner(error_model="numpy")

@@ -43,14 +43,14 @@ def _derive(y: Any, weight: Any, score: Any) -> tuple[Any, Any]:
 
 @inner(error_model="numpy")
 def update_label_wise(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
-    """Update the statistics."""
+    """Update the statistics, or the gradients alone if there is room for no more."""
     signs, weight = truth.signs, truth.weight
     weighted = weight.shape[0] > 0
     width, size = scores.shape[1], statistics.shape[1]
     far = statistics.shape[0] * size > CACHE
     begin, end = first // LANES * LANES, pad(last)
     done = 0
-    if last - first == 1 and not far:  # one label: eight examples at a time
+    if last - first == 1 and not far and size > width:  # one label: eight examples at a time
         done = rows.shape[0] // LANES * LANES
         for r in range(0, done, LANES):
             y = gather(signs, rows, r, width, first)
@@ -67,7 +67,8 @@ def update_label_wise(truth: Truth, scores: Array, rows: Rows, statistics: Array
             w = load(weight, n * width + k) if weighted else y * y
             g, h = _derive(y, w, load(scores, n * width + k))
             store(statistics, n * size + k, g)
-            store(statistics, n * size + width + k, h)
+            if size > width:
+                store(statistics, n * size + width + k, h)
 
 
 @inner(error_model="numpy")

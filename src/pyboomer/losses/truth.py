@@ -99,4 +99,5 @@ def fetch_soon(truth: Truth, scores: Array, statistics: Array, n: int, begin: in
     for k in range(begin, end, LANES):
         prefetch(scores, n * width + k)
         prefetch(statistics, n * size + k)
-        prefetch(statistics, n * size + width + k)
+        if size > width:
+            prefetch(statistics, n * size + width + k)

@@ -1,7 +1,8 @@
 """Dealing: where rules are about hands of labels (`sampling.find_hand`), what is known of a hand lies together.
 
 To find the statistics of some labels among those of all of them, memory has to be read as a whole. A hand is read as if
-there were no other labels, for as many rules in a row as are about it. What that takes depends on the loss.
+there were no other labels, for as many rules in a row as are about it. Of logistic losses, only gradients are kept, so
+that half as much is read. What dealing takes depends on the loss.
 
 - Labels that do not know of each other: all hands of a deck are dealt at once. So a rule costs as much with a thousand
   labels as with ten thousand. That pays where statistics are too many for the cache.
@@ -30,7 +31,7 @@ def deal_out(table: Array | Signs, labels: NDArray[np.int64], dealt: Array | Sig
     for n in range(table.shape[0]):
         for hand in range(labels.shape[0]):
             for i in range(labels.shape[1]):
-                dealt[hand, n, i] = table[n, labels[hand, i]]
+                dealt[hand, n, i] = table[n, np.uint64(labels[hand, i])]  # not tested for a sign
 
 
 @kernel
@@ -39,7 +40,7 @@ def take_back(table: Array, labels: NDArray[np.int64], dealt: Array) -> None:
     for n in range(table.shape[0]):
         for hand in range(labels.shape[0]):
             for i in range(labels.shape[1]):
-                table[n, labels[hand, i]] = dealt[hand, n, i]
+                table[n, np.uint64(labels[hand, i])] = dealt[hand, n, i]
 
 
 class Dealer:
@@ -55,7 +56,7 @@ class Dealer:
         self.signs = np.zeros((dealt, n, width), dtype=np.int8)
         self.weight = np.zeros((dealt, len(ledger.truth.weight), width))
         self.scores = make_zeros((dealt * n, width)).reshape(dealt, n, width)
-        self.statistics = make_zeros((n, 2 * width))
+        self.statistics = make_zeros((n, width if _follows(ledger.truth) else 2 * width))
         self.turn = -1, -1  # which deck and which of its hands
         self.hand: Hand | None = None
 
@@ -95,6 +96,11 @@ class Dealer:
         """Bring the scores of the ledger up to date."""
         if self.turn[0] >= 0:
             take_back(self.ledger.scores, self.labels, self.scores)
+
+
+def _follows(truth: Truth | JointTruth) -> bool:
+    """Whether the curvature follows from the gradient, as of labels that are 0 or 1 by a logistic loss."""
+    return isinstance(truth, JointTruth) or (truth.loss == LABEL_WISE and len(truth.weight) == 0)
 
 
 def find_dealer(ledger: Ledger, labels: Labels, heads: Heads, seed: int) -> Dealer | None:
