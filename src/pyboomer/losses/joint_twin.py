@@ -13,9 +13,12 @@ probabilities is one number for each example, its *base*:
 
 with k in the hand, j not in it, and v those that agree with u. So updates are about few and short vectors: of 2000
 label vectors that bibtex has, 160 are left of a hand of 31 of its 159 labels.
+
+Most known vectors have no label of the hand. Their sum, the base of u = 0, is what the others leave of the sum over all
+known vectors, which the hand before has found. So only those that have a label of the hand are looked at.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +37,7 @@ from pyboomer.compiling.simd import (
     scatter_columns,
     splat,
     store,
+    total,
     where_above,
 )
 from pyboomer.losses.joint import find_limit
@@ -42,6 +46,7 @@ from pyboomer.losses.truth import JointHand, JointTruth, Known, Ones, Scratch
 
 FOUR = np.uint64(4)
 MOST_NUMBERS = 2**25  # bases that are worth their memory, of all examples: 256 MB
+LITTLE = 1e-4  # of a sum of numbers, one of them is known to 12 digits if all others are subtracted
 WORD = 64  # labels of which a number tells which a vector has
 
 # --- Known label vectors ----------------------------------------------------------------------------------------------
@@ -240,8 +245,22 @@ def _add_up(known: Known, k: int, vectors: Array) -> Any:
 # --- A hand of labels -------------------------------------------------------------------------------------------------
 
 
-def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs: Signs) -> JointHand:
-    """What the loss knows of the labels of a hand, in ascending order, given the scores of all labels."""
+class Groups(NamedTuple):
+    """Known vectors in groups: those of a group agree on the labels of a hand."""
+
+    labels: NDArray[np.int64]  # of the hand
+    factor: Array  # of each vector
+    others: Ones  # which labels each vector has that are not in the hand
+    ends: NDArray[np.int64]  # where groups end
+    own: Ones  # which labels of the hand each group has, by their places in it
+    apart: bool  # whether the first group has none of them
+
+
+def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs: Signs, sums: Array) -> JointHand:
+    """What the loss knows of the labels of a hand, in ascending order, given the scores of all labels.
+
+    `sums` are those of the exponentials of all known vectors' scores, of each example, or NaN if they are not known.
+    """
     known, (n, width), size = truth.known, scores.shape, len(labels)
     place_of = np.full(width, -1, dtype=np.int64)
     place_of[labels] = np.arange(size)
@@ -252,9 +271,9 @@ def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs
     ends = np.append(np.flatnonzero(differ) + 1, len(order))
     others, own, by_label = (_make_ones(known, m) for m in (len(order), len(ends), signs.shape[1]))
     _split(known.by_vector, order, ends, place_of, others, own, by_label)
+    groups = Groups(labels, known.factor[order], others, ends, own, not keys[order[0]].any())
     base = np.empty((n, pad(len(ends))))
-    ordered = known._replace(factor=known.factor[order], by_vector=others)
-    _fill_base(ordered, ends, scores, truth.scratch, make_scratch(known), base)
+    _fill_base(known, groups, scores, sums, truth.scratch, make_scratch(known), base)
     known = Known(known.factor[:0], known.limit, own, by_label, known.own)  # factors are in the base
     return JointHand(truth.diagonal, signs, truth.weight, known, truth.scratch, base)
 
@@ -315,41 +334,77 @@ def _split(
 
 
 @kernel(error_model="numpy")
-def _fill_base(known: Known, ends: NDArray[np.int64], scores: Array, one: Scratch, two: Scratch, base: Array) -> None:
-    """The bases of all examples; of the known vectors, the labels that are not in the hand.
+def _fill_base(
+    known: Known, groups: Groups, scores: Array, sums: Array, one: Scratch, two: Scratch, base: Array
+) -> None:
+    """The bases of all examples, twice eight at a time: where the ones are is read once for both.
 
-    Twice eight examples are looked at together: where the ones are is read once for both.
+    Most vectors have no label of the hand. What they add up to is what all others leave of the sums over all vectors.
+    If that is little, most of its digits are lost; so it is added up then, and if the sums are not known.
     """
-    offsets, places, n_own = known.by_vector.offsets, known.by_vector.places, ends.shape[0]
+    own, zero, lost = groups.own, splat(0.0), splat(1.0)
     for r in range(0, base.shape[0], 2 * LANES):
-        _begin_eight(known, scores, r, one)
-        _begin_eight(known, scores, r + LANES, two)
-        v = 0
-        for u in range(n_own):
-            sums: Any = splat(0.0)
-            sums_of_two: Any = splat(0.0)
-            while v < ends[u]:
-                x = y = splat(known.factor[v])
-                for e in range(offsets[v], offsets[v + 1]):
-                    place = places[e] * LANES
-                    x = x * load(one.labels, place)
-                    y = y * load(two.labels, place)
-                sums, sums_of_two = sums + x, sums_of_two + y
-                v += 1
-            store(one.vectors, u * LANES, sums)
-            store(two.vectors, u * LANES, sums_of_two)
+        all_of_one, all_of_two = (
+            _begin_eight(known, scores, sums, r, one),
+            _begin_eight(known, scores, sums, r + LANES, two),
+        )
+        rest, rest_of_two = all_of_one, all_of_two
+        for u in range(int(groups.apart), groups.ends.shape[0]):
+            x, y = _sum_group(groups, u, one, two)
+            store(one.vectors, u * LANES, x)
+            store(two.vectors, u * LANES, y)
+            for e in range(own.offsets[u], own.offsets[u + 1]):
+                place = groups.labels[own.places[e]] * LANES
+                x, y = x * load(one.labels, place), y * load(two.labels, place)
+            rest, rest_of_two = rest - x, rest_of_two - y
+        if groups.apart:
+            is_lost = where_above(rest, LITTLE * all_of_one, zero, lost)
+            is_lost = is_lost + where_above(rest_of_two, LITTLE * all_of_two, zero, lost)
+            if total(is_lost) > 0.0:
+                rest, rest_of_two = _sum_group(groups, 0, one, two)
+            store(one.vectors, 0, rest)
+            store(two.vectors, 0, rest_of_two)
         _write_eight(one, base)
         _write_eight(two, base)
 
 
 @inner
-def _begin_eight(known: Known, scores: Array, begin: int, scratch: Scratch) -> None:
+def _begin_eight(known: Known, scores: Array, sums: Array, begin: int, scratch: Scratch) -> Any:
     for i in range(LANES):
-        scratch.rows[i] = min(begin + i, scores.shape[0] - 1)  # the last one is done again if there are fewer
+        n = min(begin + i, scores.shape[0] - 1)  # the last one is done again if there are fewer
+        scratch.rows[i], scratch.block[i] = n, sums[n]
     exponentiate(known, scores, scratch)
+    return load(scratch.block, 0)
+
+
+@inner(error_model="numpy", forceinline=True)
+def _sum_group(groups: Groups, u: int, one: Scratch, two: Scratch) -> tuple[Any, Any]:
+    """What the vectors of a group have that the hand does not change."""
+    offsets, places = groups.others.offsets, groups.others.places
+    sums: Any = splat(0.0)
+    sums_of_two: Any = splat(0.0)
+    for v in range(groups.ends[u - 1] if u > 0 else 0, groups.ends[u]):
+        x = y = splat(groups.factor[v])
+        for e in range(offsets[v], offsets[v + 1]):
+            place = places[e] * LANES
+            x, y = x * load(one.labels, place), y * load(two.labels, place)
+        sums, sums_of_two = sums + x, sums_of_two + y
+    return sums, sums_of_two
 
 
 @inner
 def _write_eight(scratch: Scratch, base: Array) -> None:
     for u in range(0, base.shape[1], LANES):
         scatter_columns(base, scratch.rows, base.shape[1], u, scratch.vectors, u * LANES)
+
+
+@kernel(error_model="numpy")
+def sum_vectors(truth: JointHand, scores: Array, sums: Array) -> None:
+    """The sums of the exponentials of all known vectors' scores, of each example."""
+    scratch, n = truth.scratch, scores.shape[0]
+    for begin in range(0, n, LANES):
+        for i in range(LANES):
+            scratch.rows[i] = min(begin + i, n - 1)
+        store(scratch.block, 0, _weigh_vectors(truth, scores))
+        for i in range(min(LANES, n - begin)):
+            sums[begin + i] = scratch.block[i]

@@ -10,7 +10,7 @@ from pyboomer import BoomerClassifier, BoomerRegressor
 from pyboomer.engine import sampling
 from pyboomer.engine.cpu import dealing
 from pyboomer.losses import joint_logistic
-from pyboomer.losses.joint_twin import take_hand
+from pyboomer.losses.joint_twin import sum_vectors, take_hand
 from pyboomer.losses.truth import pad_signs
 from pyboomer.losses.twins import tell_truth, update
 
@@ -128,15 +128,21 @@ def test_what_is_known_of_a_hand_gives_the_statistics_of_all_labels(scale: float
     g, h = loss.derivatives(labels_of, scores[:, :21])
     own_scores, own_signs, statistics = np.zeros((29, 8)), np.zeros((29, 8), dtype=np.int8), np.zeros((29, 16))
     own_scores[:, :6], own_signs[:, :6] = scores[:, hand], signs[:, hand]
-    own = take_hand(truth, hand, scores, own_signs)
+    own = take_hand(truth, hand, scores, own_signs, np.full(29, np.nan))
     update(own, own_scores, everyone, statistics, 0, 6)
     np.testing.assert_allclose(statistics[:, :6], g[:, hand], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(statistics[:, 8:14], h[:, hand], rtol=1e-9, atol=1e-12)
     assert not statistics[:, [6, 7, 14, 15]].any()
+    sums = np.empty(29)
+    sum_vectors(own, own_scores, sums)
+    assert np.isfinite(sums).all()
+    again = take_hand(truth, hand, scores, own_signs, sums)  # from what the first one leaves
+    n_groups = len(own.known.by_vector.offsets) - 1
+    np.testing.assert_allclose(again.base[:, :n_groups], own.base[:, :n_groups], rtol=1e-9)
     gradients = np.zeros((29, 8))
     update(own, own_scores, everyone, gradients, 0, 6)
     np.testing.assert_array_equal(gradients, statistics[:, :8])
-    assert len(own.known.by_vector.offsets) == 1 + len(np.unique(vectors[:, hand], axis=0))
+    assert n_groups == len(np.unique(vectors[:, hand], axis=0))
 
 
 # --- Whose turn it is -------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from pyboomer.engine.cpu.boosting import Hand
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.plan import Complete, Heads, Labels
 from pyboomer.engine.sampling import fill_with_hand, find_hand
-from pyboomer.losses.joint_twin import MOST_NUMBERS, take_hand
+from pyboomer.losses.joint_twin import MOST_NUMBERS, sum_vectors, take_hand
 from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import LABEL_WISE, SQUARED, update
 
@@ -57,6 +57,7 @@ class Dealer:
         self.weight = np.zeros((dealt, len(ledger.truth.weight), width))
         self.scores = make_zeros((dealt * n, width)).reshape(dealt, n, width)
         self.statistics = make_zeros((n, width if _follows(ledger.truth) else 2 * width))
+        self.sums = np.empty(n)  # of all known vectors of the joint loss
         self.turn = -1, -1  # which deck and which of its hands
         self.hand: Hand | None = None
 
@@ -64,6 +65,7 @@ class Dealer:
         """What a rule is learned from, and how many rules in a row are."""
         deck, hand, left = find_hand(rule, len(self.draw.choices), self.labels.shape[1])
         if (deck, hand) != self.turn:
+            self._sum_vectors(deck)
             if not self.at_once or deck != self.turn[0]:
                 self._deal_out(deck, range(self.n_hands) if self.at_once else [hand])
             self.turn = deck, hand
@@ -71,6 +73,13 @@ class Dealer:
             self.hand = self._show(hand if self.at_once else 0)
         assert self.hand is not None
         return self.hand, left
+
+    def _sum_vectors(self, deck: int) -> None:
+        """What the hand that was played leaves to the next; anew for each deck, so that rounding does not add up."""
+        if self.hand is not None and isinstance(self.hand.truth, JointHand) and deck == self.turn[0]:
+            sum_vectors(self.hand.truth, self.hand.scores, self.sums)
+        else:
+            self.sums[:] = np.nan
 
     def _deal_out(self, deck: int, hands: range | list[int]) -> None:
         self.take_back()
@@ -86,7 +95,7 @@ class Dealer:
         truth, labels, scores = self.ledger.truth, self.labels[place], self.scores[place]
         own: Truth | JointHand
         if isinstance(truth, JointTruth):
-            own = take_hand(truth, labels, self.ledger.scores, self.signs[place])
+            own = take_hand(truth, labels, self.ledger.scores, self.signs[place], self.sums)
         else:
             own = Truth(truth.loss, True, self.signs[place], self.weight[place])
         update(own, scores, self.ledger.everyone, self.statistics, 0, len(labels))
