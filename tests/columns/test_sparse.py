@@ -64,6 +64,8 @@ def test_sparse_columns_hold_every_value_in_ascending_order(form: Any, X: Array)
         assert (np.diff(present) >= 0).all()
         assert not np.isnan(present).any()
         assert np.isnan(values[columns.present[f] :]).all()
+        below, above = (present < columns.fill[f]).sum(), (present > columns.fill[f]).sum()
+        assert columns.outline[f].tolist() == [below, above, len(set(present)) > 1]
 
 
 @given(X=matrices)

@@ -16,6 +16,7 @@ from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 SHORT = 64  # entries of a column that are sorted by insertion
+ONE = np.uint64(1)
 
 
 class SparseColumns(NamedTuple):
@@ -23,6 +24,7 @@ class SparseColumns(NamedTuple):
 
     start: NDArray[np.int64]  # entries of feature f: start[f] to start[f + 1]
     present: NDArray[np.int64]  # how many of them have a value; the rest are missing
+    outline: NDArray[np.int64]  # (F, 3), once sorted: how many are below the fill value and above it; if values differ
     example: NDArray[np.uint32]  # the example of an entry
     value: Array  # the value of an entry, ascending within a feature
     fill: Array  # the value of the examples that have no entry
@@ -39,7 +41,7 @@ def store_columns(X: Matrix, categories: Categories) -> SparseColumns:
     missing = np.flatnonzero(np.isnan(value))
     present = np.diff(start) - np.bincount(np.searchsorted(start, missing, "right") - 1, minlength=n_features)
     fill, nominal = find_fill(n_features, listed), mark_nominal(n_features, listed.features)
-    return SparseColumns(start, present, example, value, fill, nominal)
+    return SparseColumns(start, present, np.zeros((n_features, 3), dtype=np.int64), example, value, fill, nominal)
 
 
 def sort_stored(X: Matrix, categories: Categories) -> SparseColumns:
@@ -51,6 +53,7 @@ def sort_stored(X: Matrix, categories: Categories) -> SparseColumns:
         own = slice(columns.start[f], columns.start[f + 1])
         order = np.argsort(columns.value[own], kind="stable")  # NaN sorts last
         columns.value[own], columns.example[own] = columns.value[own][order], columns.example[own][order]
+    _outline_columns(columns)
     return columns
 
 
@@ -76,6 +79,17 @@ def _sort_short_columns(start: NDArray[np.int64], value: Array, example: Rows, l
             example[place] = n
 
 
+@kernel
+def _outline_columns(columns: SparseColumns) -> None:
+    """Fill `columns.outline`, so that a sweep looks at values only where there are several."""
+    for f in range(columns.present.shape[0]):
+        n = columns.present[f]
+        stored, fill = columns.value[columns.start[f] : columns.start[f] + n], columns.fill[f]
+        columns.outline[f, 0] = count_below(stored, fill, False)
+        columns.outline[f, 1] = n - count_below(stored, fill, True)
+        columns.outline[f, 2] = n > 0 and stored[0] != stored[n - 1]
+
+
 @inner
 def meets(x: float, operator: int, value: float) -> bool:
     """Whether a value meets a condition; a missing one meets none, whichever the operator."""
@@ -97,31 +111,34 @@ def collect_stored(
     Ascending those below the fill value, then descending those above it, then those that are missing. Returns how many
     there are of each kind.
     """
-    examples, values = entries.examples, entries.values
-    start = columns.start[feature]
-    entry = columns.example[start : columns.start[feature + 1]]
-    stored = columns.value[start : start + columns.present[feature]]
-    below = count_below(stored, columns.fill[feature], False)
-    above = count_below(stored, columns.fill[feature], True)
+    f = np.uint64(feature)
+    examples, values, entry, stored = entries.examples, entries.values, columns.example, columns.value
+    below, above, differ = columns.outline[f, 0], columns.outline[f, 1], columns.outline[f, 2]
+    first, end = np.uint64(columns.start[f]), np.uint64(columns.start[f + ONE])
+    absent = first + np.uint64(columns.present[f])  # where those that are missing begin
     m = START
-    for e in range(below):  # no branch: every entry is written, and overwritten if it does not count
+    for e in range(first, first + np.uint64(below)):  # no branch: all are written, and overwritten if they do not count
         n = entry[e]
         examples[m] = n
-        values[m] = stored[e]
+        if differ:
+            values[m] = stored[e]
         m += np.uint64(weights[n] > 0.0)
-    m_below = np.int64(m)
-    for e in range(stored.shape[0] - above):
-        last = np.uint64(stored.shape[0] - 1 - e)
-        n = entry[last]
+    m_below = m
+    for i in range(np.uint64(above)):
+        e = absent - i - ONE
+        n = entry[e]
         examples[m] = n
-        values[m] = stored[last]
+        if differ:
+            values[m] = stored[e]
         m += np.uint64(weights[n] > 0.0)
-    m_present = np.int64(m)
-    for e in range(stored.shape[0], entry.shape[0]):
+    m_present = m
+    if not differ and m > START:  # the first value and the last one tell that no other is different
+        values[START] = values[m - ONE] = stored[first]
+    for e in range(absent, end):
         n = entry[e]
         examples[m] = n
         m += np.uint64(weights[n] > 0.0)
-    return m_below, m_present - m_below, np.int64(m) - m_present
+    return np.int64(m_below), np.int64(m_present - m_below), np.int64(m - m_present)
 
 
 @inner
