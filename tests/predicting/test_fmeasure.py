@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from pyboomer.predicting.decoding import decode_by_f1, find_label_vectors, joint_probabilities
+from pyboomer.predicting.decoding import decode_by_f1, find_label_vectors, joint_probabilities, share_out
 from pyboomer.predicting.fmeasure import find_nodes, weigh_independent, weigh_known
 
 RNG = np.random.default_rng(5)
@@ -62,7 +62,8 @@ def test_the_best_vector_and_what_labels_add_are_those_of_all_lengths(n_labels: 
         w, best = try_all_lengths(*count_known(joint, vectors))
         np.testing.assert_array_equal(decode_by_f1(f, vectors), best)
         if vectors.any():
-            np.testing.assert_allclose(weigh_known(joint, vectors, n_labels), w[:, -1], rtol=1e-11, atol=1e-300)
+            _, shares = next(share_out(f, vectors))
+            np.testing.assert_allclose(weigh_known(shares, n_labels), w[:, -1], rtol=1e-11, atol=1e-300)
 
 
 def test_of_equal_labels_and_lengths_the_first_is_taken() -> None:

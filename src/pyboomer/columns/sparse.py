@@ -125,11 +125,11 @@ def collect_stored(
         m += np.uint64(weights[n] > 0.0)
     m_below = m
     for i in range(np.uint64(above)):
-        e = absent - i - ONE
-        n = entry[e]
+        last = absent - i - ONE
+        n = entry[last]
         examples[m] = n
         if differ:
-            values[m] = stored[e]
+            values[m] = stored[last]
         m += np.uint64(weights[n] > 0.0)
     m_present = m
     if not differ and m > START:  # the first value and the last one tell that no other is different

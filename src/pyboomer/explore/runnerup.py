@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from pyboomer.arrays import Array
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.decoding import marginal_probabilities, score_vectors
+from pyboomer.predicting.decoding import marginal_probabilities, score_vectors, share_out
 from pyboomer.predicting.fmeasure import weigh_independent, weigh_known
 
 Vector = NDArray[np.uint8]
@@ -108,9 +108,9 @@ def _lose_f1(decision: Decision, terms: Array, winner: Vector) -> Array:
     """How much of the winner's expected F-measure is lost by flipping each of its labels."""
     length = int(winner.sum())
     if len(decision.vectors):
-        joint = decision.joint(terms, decision.vectors)
-        empty = float(joint[0, decision.vectors.sum(axis=1) == 0].sum())
-        weigh = partial(weigh_known, joint, decision.vectors)
+        _, shares = next(share_out(terms, decision.vectors, decision.bias, decision.curve))
+        empty = float(shares.of_none[0])
+        weigh = partial(weigh_known, shares)
     else:
         empty = float(expit(-terms).prod())
         weigh = partial(weigh_independent, terms)

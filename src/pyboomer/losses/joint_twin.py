@@ -42,7 +42,7 @@ from pyboomer.compiling.simd import (
 )
 from pyboomer.losses.joint import find_limit
 from pyboomer.losses.loss import KnownVectors
-from pyboomer.losses.truth import JointHand, JointTruth, Known, Ones, Scratch
+from pyboomer.losses.truth import JointHand, JointTruth, Known, Ones, Scratch, list_ones
 
 FOUR = np.uint64(4)
 MOST_NUMBERS = 2**25  # bases that are worth their memory, of all examples: 256 MB
@@ -59,7 +59,7 @@ def list_known(known: KnownVectors, signs: Signs) -> Known:
     vectors = np.zeros((n_vectors, signs.shape[1]), dtype=np.uint8)
     vectors[:, :n_labels] = known.vectors[order]
     own = _find_own(vectors[:, :n_labels], signs[:, :n_labels])
-    return Known(np.exp(known.bias[order]), find_limit(known), _list_ones(vectors), _list_ones(vectors.T), own)
+    return Known(np.exp(known.bias[order]), find_limit(known), list_ones(vectors), list_ones(vectors.T), own)
 
 
 def _find_own(vectors: NDArray[np.uint8], signs: Signs) -> NDArray[np.int64]:
@@ -73,12 +73,6 @@ def _pack(bits: NDArray[Any]) -> list[bytes]:
     """The bits of each row as bytes, which can be looked up."""
     packed = np.packbits(bits, axis=1)
     return list(packed.view(f"V{packed.shape[1]}").ravel().tolist())
-
-
-def _list_ones(table: NDArray[np.uint8]) -> Ones:
-    rows, places = np.nonzero(table)
-    ends = np.cumsum(np.bincount(rows, minlength=len(table)))
-    return Ones(np.append(0, ends).astype(np.uint64), places.astype(np.uint32))
 
 
 def make_scratch(known: Known) -> Scratch:

@@ -73,6 +73,13 @@ class JointHand(NamedTuple):
     base: Array  # (N, V), padded
 
 
+def list_ones(table: NDArray[np.uint8]) -> Ones:
+    """Where the ones of a table are."""
+    rows, places = np.nonzero(table)
+    ends = np.cumsum(np.bincount(rows, minlength=len(table)))
+    return Ones(np.append(0, ends).astype(np.uint64), places.astype(np.uint32))
+
+
 def pad_signs(Y: NDArray[Any], known: NDArray[np.bool_] | None) -> Signs:
     """Labels, -1 and +1, with 0 for unknown ones and for the padding; of targets, 1 for the known ones."""
     signs = np.zeros((len(Y), pad(Y.shape[1])), dtype=np.int8)

@@ -34,6 +34,7 @@ from pyboomer.losses.squared import (
 )
 from pyboomer.predicting.calibration import Calibration
 from pyboomer.predicting.decoding import (
+    NO_CURVE,
     class_probabilities,
     decode_by_f1,
     decode_by_loss,
@@ -113,7 +114,7 @@ class Decision:
         if self.rule == "subset":
             return decode_by_probability(self.terms(scores), self.vectors, self.bias)
         if self.rule == "f1":
-            return decode_by_f1(self.terms(scores), self.vectors if len(self.vectors) else None, self.joint)
+            return decode_by_f1(self.terms(scores), self.vectors if len(self.vectors) else None, self.bias, self.curve)
         log_odds = self.log_odds(scores)
         if self.rule == "hamming":
             return decode_by_marginals(log_odds, self.vectors)
@@ -135,6 +136,12 @@ class Decision:
         Classes are all alike.
         """
         return 0.0 if self.loss.known is None or self.classes is not None else self.loss.known.bias
+
+    @property
+    def curve(self) -> Array:
+        """The points of the curve that calibrates probabilities of label vectors, if there is one."""
+        joint = None if self.calibration is None else self.calibration.joint
+        return NO_CURVE if joint is None else np.array([joint.x, joint.y])
 
     def terms(self, scores: Array) -> Array:
         """What each label adds to the scores of the label vectors that have it.

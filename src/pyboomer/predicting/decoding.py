@@ -24,7 +24,7 @@ thresholds      each label whose probability is above its threshold
 Log-odds, an (N, K) array, are what scores mean as probabilities; see `Loss.log_odds`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -35,13 +35,18 @@ from scipy.special import expit, softmax
 from pyboomer.arrays import Array, Vectors
 from pyboomer.losses import Loss, example_wise_logistic
 from pyboomer.losses.squared import example_wise_squared_error, example_wise_squared_hinge
-from pyboomer.predicting.fmeasure import choose_of_independent, choose_of_known, count_independent, count_known
+from pyboomer.predicting.fmeasure import (
+    Shares,
+    choose_of_independent,
+    choose_of_known,
+    count_independent,
+    count_known,
+)
 from pyboomer.predicting.search import Costs, convert, find_least
 from pyboomer.rules.precision import CERTAIN, TIE
 
-Joint = Callable[[Array, Vectors], Array]
-
 BLOCK_NUMBERS = 2**22  # numbers in the largest temporary array: 32 MB
+NO_CURVE = np.empty((2, 0))  # probabilities of label vectors are taken as they are
 WIDE = 300.0  # exponentials of scores beyond it, and their inverses, are not added up
 
 
@@ -127,10 +132,19 @@ def score_vectors(log_odds: Array, vectors: Vectors, bias: Array | float = 0.0) 
 def marginal_probabilities(log_odds: Array, vectors: Vectors) -> Array:
     """P(label k is relevant), summed over the known label vectors."""
     result = np.empty(log_odds.shape)
-    ones = convert(vectors, np.float64)
-    for rows in _blocks(len(log_odds), max(vectors.shape)):
-        result[rows] = softmax(np.clip(log_odds[rows], -CERTAIN, CERTAIN) @ ones.T, axis=1) @ ones
+    for rows, shares in share_out(log_odds, vectors):
+        result[rows] = shares.of_labels.sum(axis=1)
     return np.clip(result, 0.0, 1.0)
+
+
+def share_out(
+    terms: Array, vectors: Vectors, bias: Array | float = 0.0, curve: Array = NO_CURVE
+) -> Iterator[tuple[slice, Shares]]:
+    """What the known label vectors say, some examples at a time; see `shares.share_out`."""
+    from pyboomer.predicting import shares  # compiled: only who predicts needs a compiler
+
+    known = shares.order_by_size(vectors, bias)
+    return ((rows, shares.share_out(terms[rows], known, curve)) for rows in _blocks(len(terms), count_known(vectors)))
 
 
 # --- Label vectors ----------------------------------------------------------------------------------------------------
@@ -229,20 +243,20 @@ def decode_by_rank(scores: Array, k: int) -> Vectors:
     return result
 
 
-def decode_by_f1(log_odds: Array, vectors: Vectors | None, joint: Joint = joint_probabilities) -> Vectors:
+def decode_by_f1(terms: Array, vectors: Vectors | None, bias: Array | float = 0.0, curve: Array = NO_CURVE) -> Vectors:
     """The label vector of largest expected F-measure.
 
-    The probabilities are those of the known label vectors or, without them, of independent labels; `joint` computes the
-    former.
+    The probabilities are those of the known label vectors, calibrated by a curve if there is one; or, without them, of
+    independent labels, whose log-odds the terms are then.
     """
-    n, K = log_odds.shape
+    n, K = terms.shape
     result = np.empty((n, K), dtype=np.uint8)
     if vectors is None:
         for rows in _blocks(n, count_independent(K)):
-            result[rows] = choose_of_independent(np.clip(log_odds[rows], -CERTAIN, CERTAIN))
+            result[rows] = choose_of_independent(np.clip(terms[rows], -CERTAIN, CERTAIN))
     else:
-        for rows in _blocks(n, max(len(vectors), count_known(vectors) // 4)):
-            result[rows] = choose_of_known(joint(log_odds[rows], vectors), vectors)
+        for rows, shares in share_out(terms, vectors, bias, curve):
+            result[rows] = choose_of_known(shares)
     return result
 
 

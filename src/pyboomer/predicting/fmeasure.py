@@ -21,9 +21,9 @@ It is that of a polynomial without negative coefficients, so that quadrature los
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
@@ -36,29 +36,44 @@ GROUP = 8  # independent labels whose number is counted together, a power of 2
 # --- Known label vectors ----------------------------------------------------------------------------------------------
 
 
-def choose_of_known(joint: Array, vectors: Vectors) -> Vectors:
-    """The label vectors of largest expected F-measure, given the probabilities of the known ones, shape (n, V)."""
-    n, K = len(joint), vectors.shape[1]
+class Shares(NamedTuple):
+    """What the known label vectors say of n examples."""
+
+    sizes: NDArray[np.int64]  # the numbers of labels that they have, ascending
+    of_labels: Array  # P(y_k = 1, |y| = s), shape (n, sizes, K)
+    of_sizes: Array  # P(|y| = s), shape (n, sizes)
+
+    @property
+    def of_none(self) -> Array:
+        """P(y is empty)."""
+        return np.asarray(self.of_sizes[:, self.sizes == 0].sum(axis=1))
+
+
+def choose_of_known(shares: Shares) -> Vectors:
+    """The label vectors of largest expected F-measure, given what the known ones say."""
+    n, _, K = shares.of_labels.shape
     result = np.zeros((n, K), dtype=np.uint8)
-    sizes, shares, empty = _count_known(joint, vectors)
-    if len(sizes) == 0:  # only the empty vector is known
+    largest = shares.sizes[-1]
+    if largest == 0:  # only the empty vector is known
         return result
     every = np.arange(1, K + 1)
-    best_length = np.clip(np.rint(shares.sum(axis=(1, 2))), 1, K).astype(np.int64)  # the expected number of labels
-    best = _sum_largest(shares, sizes, best_length)[np.arange(n), best_length - 1]
+    expected_length = np.rint(shares.of_labels.sum(axis=(1, 2)))
+    best_length = np.clip(expected_length, 1, K).astype(np.int64)
+    best = _sum_largest(shares, best_length)[np.arange(n), best_length - 1]
     rows, lengths = np.arange(n), np.ones(n, dtype=np.int64)
     while len(rows):
-        sums = _sum_largest(shares if len(rows) == n else shares[rows], sizes, lengths)
+        sums = _sum_largest(shares if len(rows) == n else shares._replace(of_labels=shares.of_labels[rows]), lengths)
         expected = sums[np.arange(len(rows)), lengths - 1]
         better = (expected > best[rows]) | ((expected == best[rows]) & (lengths < best_length[rows]))
         best[rows[better]], best_length[rows[better]] = expected[better], lengths[better]
         # from one length to another, no w_k falls by less than if all vectors were of the largest size
-        bound = sums * ((sizes[-1] + lengths)[:, None] / (sizes[-1] + every))
+        bound = sums * ((largest + lengths)[:, None] / (largest + every))
         possible = (bound >= best[rows, None] * (1 - ROUNDING)) & (every > lengths[:, None])
         left = possible.any(axis=1)
         rows, lengths = rows[left], possible[left].argmax(axis=1) + 1
-    order = np.argsort(-_weigh(shares, sizes, best_length), axis=1, kind="stable")
-    np.put_along_axis(result, order, (every <= best_length[:, None]) & (empty < best)[:, None], axis=1)
+    order = np.argsort(-_weigh(shares, best_length), axis=1, kind="stable")
+    worthwhile = best > shares.of_none
+    np.put_along_axis(result, order, (every <= best_length[:, None]) & worthwhile[:, None], axis=1)
     return result
 
 
@@ -67,30 +82,18 @@ def count_known(vectors: Vectors) -> int:
     return vectors.shape[1] * (len(np.unique(vectors.sum(axis=1, dtype=np.int64))) + 4)
 
 
-def weigh_known(joint: Array, vectors: Vectors, length: int) -> Array:
+def weigh_known(shares: Shares, length: int) -> Array:
     """w_kr of each label, shape (n, K), for predictions of `length` labels."""
-    sizes, shares, _ = _count_known(joint, vectors)
-    return _weigh(shares, sizes, np.full(len(joint), length))
+    return _weigh(shares, np.full(len(shares.of_labels), length))
 
 
-def _count_known(joint: Array, vectors: Vectors) -> tuple[NDArray[np.int64], Array, Array]:
-    """The sizes of the known vectors, ascending; P(y_k = 1, |y| = s), shape (n, sizes, K); and P(y is empty)."""
-    size = vectors.sum(axis=1, dtype=np.int64)
-    sizes = np.unique(size[size > 0])
-    ones = sp.csr_array(vectors, dtype=np.float64)
-    shares = np.empty((len(joint), len(sizes), vectors.shape[1]))
-    for i, s in enumerate(sizes):
-        shares[:, i] = joint[:, size == s] @ ones[size == s]
-    return sizes, shares, joint[:, size == 0].sum(axis=1)
-
-
-def _sum_largest(shares: Array, sizes: NDArray[np.int64], lengths: NDArray[np.int64]) -> Array:
+def _sum_largest(shares: Shares, lengths: NDArray[np.int64]) -> Array:
     """The sums of the one, two, ... largest w_kr, where r is the length of each row."""
-    return np.cumsum(-np.sort(-_weigh(shares, sizes, lengths), axis=1), axis=1)
+    return np.cumsum(-np.sort(-_weigh(shares, lengths), axis=1), axis=1)
 
 
-def _weigh(shares: Array, sizes: NDArray[np.int64], lengths: NDArray[np.int64]) -> Array:
-    return np.asarray(np.matmul((2.0 / (sizes + lengths[:, None]))[:, None], shares)[:, 0])
+def _weigh(shares: Shares, lengths: NDArray[np.int64]) -> Array:
+    return np.asarray(np.matmul((2.0 / (shares.sizes + lengths[:, None]))[:, None], shares.of_labels)[:, 0])
 
 
 # --- Independent labels -----------------------------------------------------------------------------------------------
