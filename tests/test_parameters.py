@@ -80,7 +80,7 @@ ACCEPTED: dict[str, list[Any]] = {
     "scoring": ["loss", "accuracy", "f1_samples", make_scorer(accuracy_score)],
     "warm_start": [True, np.True_],
     "random_state": [None, 0, 2**32 - 1, np.int64(3), np.random.RandomState(1)],
-    "n_jobs": [None, 1, -1, np.int64(2)],
+    "n_jobs": ["auto", None, 1, -1, np.int64(2)],
     "device": ["cpu", "auto"],
     "verbose": [0, False, np.False_],
     "callbacks": [None, [], (), print, [print]],

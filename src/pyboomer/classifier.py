@@ -121,7 +121,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         scoring: Any = "loss",
         warm_start: bool = False,
         random_state: Any = None,
-        n_jobs: int | None = None,
+        n_jobs: int | str | None = "auto",
         device: str = "cpu",
         verbose: int = 0,
         callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None,

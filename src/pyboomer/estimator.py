@@ -87,7 +87,7 @@ class RuleEstimator(BaseEstimator, ABC):
     scoring: Any
     warm_start: bool
     random_state: Any
-    n_jobs: int | None
+    n_jobs: int | str | None
     device: str
     verbose: int
     callbacks: Any
@@ -378,7 +378,7 @@ class RuleEstimator(BaseEstimator, ABC):
         """The (N, K) scores of examples that were read before."""
         scores = np.zeros(examples.Y.shape)
         rules = self.rules_ if rules is None else rules
-        add_scores(rules, examples.matrix, scores, count_threads(self.n_jobs), self.device)
+        add_scores(rules, examples.matrix, scores, count_threads(self.n_jobs, len(scores)), self.device)
         return scores
 
     def _last_scores(self, X: Any) -> Array:
@@ -402,7 +402,7 @@ class RuleEstimator(BaseEstimator, ABC):
         scores = np.zeros((matrix.shape[0], len(rules.label_names)))
         for first, last in pairwise([0, *counts]):
             part = rules if last - first == len(rules) else rules[first:last]
-            add_scores(part, matrix, scores, count_threads(self.n_jobs), self.device)
+            add_scores(part, matrix, scores, count_threads(self.n_jobs, len(scores)), self.device)
             yield scores
 
     def _labels(self, scores: Array, decode: Any = None) -> Any:

@@ -348,11 +348,14 @@ PARAMETERS = (
     ),
     Parameter(
         "n_jobs",
-        None,
-        "None or a whole number of at most 1024, other than 0",
-        lambda value: value is None or (_is_whole(value, -(2**31)) and value != 0 and value <= 1024),
+        "auto",
+        '"auto", None or a whole number of at most 1024, other than 0',
+        lambda value: (
+            value is None or _one_of("auto")(value) or (_is_whole(value, -(2**31)) and value != 0 and value <= 1024)
+        ),
         "The number of threads that learn from binned features and that score examples in predictions; -1 for all "
-        "cores, None for one. The result does not depend on it.",
+        'cores, None for one. "auto": all cores, but at most 8, for more than 20,000 examples; one for fewer, and in '
+        "each of joblib's parallel jobs. The result does not depend on it.",
     ),
     Parameter(
         "device",

@@ -45,7 +45,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "n_iter_no_change": (1, 100),
     "scoring": ("loss", "f1_micro"),
     "random_state": (0, 1, 2**32 - 1),
-    "n_jobs": (None, 1, 2, -1),
+    "n_jobs": ("auto", None, 1, 2, -1),
     "device": ("cpu", "auto"),
 }
 

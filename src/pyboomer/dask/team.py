@@ -141,12 +141,12 @@ async def fetch(keys: Sequence[str], worker: Worker) -> list[Any]:
 
 
 async def join(
-    fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_jobs: int | None, dask_worker: Worker
+    fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_jobs: int | str | None, dask_worker: Worker
 ) -> int:
     """Make a shard of some blocks, those learned from and those held out; returns its size."""
     blocks, held_out = [await fetch(some, dask_worker) for some in keys[dask_worker.address]]
     with parallel_config(backend="threading"):  # the process is a daemon, of which joblib believes that it has one
-        n_threads = dask_worker.state.nthreads if n_jobs is None else count_threads(n_jobs)
+        n_threads = dask_worker.state.nthreads if n_jobs == "auto" else count_threads(n_jobs, 0)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit, dask_worker.address] = Member(shard)
     dask_worker.handlers[OPERATION] = _make_handler(dask_worker.address)
@@ -200,7 +200,7 @@ class TeamEngine:
         client: Client,
         keys: Mapping[str, tuple[list[str], list[str]]],
         course: Course,
-        n_jobs: int | None,
+        n_jobs: int | str | None,
     ) -> None:
         self.client, self.fit, self.addresses = client, uuid4().hex, sorted(keys)
         self.n_rules, self.loss = course.n_rules, float("nan")

@@ -21,6 +21,9 @@ from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.engine.sweeping import BinSums
 from pyboomer.losses import Loss
 
+# examples that several threads are worth their while for, and how many there are at most, unless users say so
+MANY, MOST_THREADS = 20_000, 8
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -41,20 +44,25 @@ class Settings:
     min_coverage: float = 0.0
     search: str = "bound"
     max_bins: str | int | None = None
-    n_jobs: int | None = None
+    n_jobs: int | str | None = None
     device: str = "cpu"
     default_rule: str = "minimum"
     default_l2: float = 1.0  # of the default rule
     seed: int = 0
 
 
-def count_threads(n_jobs: int | None) -> int:
-    """The threads of this process that `n_jobs` asks for, as joblib counts them.
+def count_threads(n_jobs: int | str | None, n: int) -> int:
+    """The threads of this process that `n_jobs` asks for, as joblib counts them, to share the work on n examples.
 
-    Joblib's Dask backend counts the cores of the cluster instead, and every fit of a grid search would start as many.
+    "auto" asks for one in each of several parallel jobs. Joblib's Dask backend counts the cores of the cluster instead,
+    and every fit of a grid search would start as many.
     """
     backend, _ = get_active_backend()
-    if type(backend).__name__ != "DaskDistributedBackend":  # known by name, as to import it takes a second
+    on_dask = type(backend).__name__ == "DaskDistributedBackend"  # known by name, as to import it takes a second
+    if n_jobs == "auto":
+        alone = not on_dask and not backend.nesting_level
+        return min(int(effective_n_jobs(-1)), MOST_THREADS) if alone and n > MANY else 1
+    if not on_dask:
         return int(effective_n_jobs(n_jobs))
     with parallel_config(backend="threading"):
         return int(effective_n_jobs(n_jobs))

@@ -165,7 +165,7 @@ def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Arr
         assert n_bins is not None
         return bin_device_matrix(matrix, n_bins)
     if n_bins is not None:
-        return bin_columns(matrix, schema.nominal, n_bins, count_threads(settings.n_jobs))
+        return bin_columns(matrix, schema.nominal, n_bins, count_threads(settings.n_jobs, matrix.shape[0]))
     return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
 
 

@@ -104,7 +104,7 @@ class BinnedEngine(Learner):
     """Learns by bins, with several threads if there are any."""
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
-        super().__init__(task, settings, replay, n_rules, count_threads(settings.n_jobs))
+        super().__init__(task, settings, replay, n_rules, count_threads(settings.n_jobs, len(task.Y)))
         if suits(self.ledger, self.labels, self.heads, self.plan):
             self.steps: LocalSteps = SampledSteps(self.ledger, self.plan, self.heads)
         else:

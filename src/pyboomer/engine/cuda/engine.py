@@ -94,7 +94,7 @@ class CudaEngine:
     # --- Preparation --------------------------------------------------------------------------------------------------
 
     def _learn_default_rule(self) -> tuple[np.ndarray, float]:
-        threads = Threads(count_threads(self.settings.n_jobs))
+        threads = Threads(count_threads(self.settings.n_jobs, len(self.task.Y)))
         ledger = Ledger(_condense(self.task, self.settings.loss), self.settings.loss, False, threads)
         found = find_default_head(ledger, self.settings)
         threads.close()
