@@ -20,7 +20,9 @@ def test_what_is_warmed_up_need_not_be_compiled(
     monkeypatch.setattr(Store, "load_overload", lambda *_: pytest.fail("other code is needed"))
     X = np.random.default_rng(3).random((90, 5))
     for Y in (X[:, :4] > 0.4, np.tile(X[:, :4] > 0.4, 10)):
-        BoomerClassifier(n_rules=20).fit(X, Y).predict(X)
+        model = BoomerClassifier(n_rules=20).fit(X, Y)
+        model.predict(X)
+        model.predict(X, decode="f1")
 
 
 def test_options_of_a_classifier_do_not_warm_up_a_regressor(capsys: pytest.CaptureFixture[str]) -> None:

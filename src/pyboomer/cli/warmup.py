@@ -49,5 +49,7 @@ def warmup(ctx: click.Context, sparse: bool, regression: bool, quiet: bool, **pa
         table = sp.csr_array(X[:size]) if sparse else X[:size]
         model = estimator(n_rules=5, random_state=1, **given).fit(table, np.tile(Y[:size], copies))
         model.predict(table)
+        if isinstance(model, BoomerClassifier):
+            model.predict(table[:1], decode="f1")
     if not quiet:
         click.echo(f"boomer: compiled and kept in {time.perf_counter() - start:.0f} seconds", err=True)
