@@ -106,7 +106,7 @@ TRANSLATED: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
     *((name, "sparse", {}, {}) for name in ("feature_format", "output_format", "prediction_format")),
     ("statistic_format", "sparse", {}, {}),
     ("statistic_type", "64-bit", {}, {}),
-    ("parallel_rule_refinement", "true{num_preferred_threads=4}", {}, {"n_jobs": None}),
+    ("parallel_rule_refinement", "true{num_preferred_threads=4}", {}, {"n_jobs": "auto"}),
     ("parallel_statistic_update", "auto", {}, {}),
     ("parallel_prediction", "false", {}, {}),
 ]

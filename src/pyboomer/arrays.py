@@ -1,4 +1,4 @@
-"""Arrays that travel between rooms: the few kinds there are, each with the reason for its dtype; zeros and gaps."""
+"""Arrays that travel between rooms: the few kinds there are, each with the reason for its dtype; and their gaps."""
 
 from typing import Any
 
@@ -10,11 +10,6 @@ Rows = NDArray[np.uint32]  # numbers of examples: half the memory of int64, and 
 Signs = NDArray[np.int8]  # labels as losses take them: -1 and +1, 0 for an unknown one
 Vectors = NDArray[np.uint8]  # label vectors as people read them: 0 and 1
 Matrix = Any  # X: a dense array or one of scipy's sparse matrices, which have no types to name
-
-
-def count_nonzero(matrix: Matrix) -> int:
-    """How many values are not 0, however they are stored."""
-    return int(np.count_nonzero(matrix) if isinstance(matrix, np.ndarray) else matrix.count_nonzero())
 
 
 def is_missing(value: Any) -> bool:

@@ -316,7 +316,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         scores = np.zeros(examples.Y.shape)
         names, settings = (
             self.rules_.label_names,
-            replace(self._make_settings(seed, examples, len(schema.names)), n_rules=len(self.rules_)),
+            replace(self._make_settings(seed, examples, schema), n_rules=len(self.rules_)),
         )
         fold = np.random.default_rng(seed).permutation(len(scores)) % FOLDS
         for i in range(FOLDS):

@@ -41,6 +41,7 @@ from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.sizing import (
+    count_drawn,
     find_learning_rate,
     find_max_features,
     find_max_labels,
@@ -187,7 +188,7 @@ class RuleEstimator(BaseEstimator, ABC):
             watch = Watch(interrupt, self._list_callbacks(), bool(self.verbose), begin)
             validation = None if held_out is None else self._make_validation(held_out, past)
             lesson = self._make_lesson(examples, table.schema, labels.form.names)
-            settings = self._make_settings(seed, examples, len(table.schema.names))
+            settings = self._make_settings(seed, examples, table.schema)
             trained = train(lesson, settings, watch, past, validation)
             self._keep(
                 trained,
@@ -249,17 +250,17 @@ class RuleEstimator(BaseEstimator, ABC):
         if error is not None:
             raise error
 
-    def _make_settings(self, seed: int, examples: Examples, n_features: int) -> Settings:
+    def _make_settings(self, seed: int, examples: Examples, schema: Schema) -> Settings:
         """How rules are learned from the examples, by the parameters as they are now."""
         chosen = {name: getattr(self, name) for name in Settings.__dataclass_fields__ if hasattr(self, name)}
-        max_labels = find_max_labels(self.max_labels, self.head, examples, self.loss_)
-        drawn = max_labels if self.max_labels == "auto" else None
+        max_labels = find_max_labels(self.max_labels, self.head, examples, schema.categories, self.loss_)
+        drawn = count_drawn(max_labels, self.head, examples.Y.shape[1])
         least = self.min_coverage if self.min_coverage > 1 else 0.0  # weights may add up to less than 1
         own = {
             "loss": self._find_loss(),
             "n_rules": find_n_rules(self.n_rules, examples, drawn),
             "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_, drawn),
-            "max_features": find_max_features(self.max_features, examples.size, n_features),
+            "max_features": find_max_features(self.max_features, examples.size, len(schema.names)),
             "max_samples": find_max_samples(self.max_samples, examples.size),
             "max_labels": max_labels,
             "default_l2": self._default_l2(),

@@ -180,7 +180,8 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         n_samples=count_examples(find_max_samples(get("max_samples"), n), n, sampling == "with-replacement"),
         strata=strata,
         n_drawn_labels=count_labels(
-            find_max_labels(get("max_labels"), get("head"), Examples(X, Y, weight, label_weight), model.loss_), n_labels
+            find_max_labels(get("max_labels"), get("head"), Examples(X, Y, weight, label_weight), {}, model.loss_),
+            n_labels,
         ),
         n_drawn_features=count_features(find_max_features(get("max_features"), n, n_features), n_features - len(fixed)),
         fixed_features=fixed,

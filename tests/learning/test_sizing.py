@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -13,6 +14,7 @@ from pyboomer.editing import refit_heads
 from pyboomer.learning import sizing
 from pyboomer.learning.sizing import (
     choose_loss,
+    count_drawn,
     find_learning_rate,
     find_max_features,
     find_max_labels,
@@ -65,16 +67,16 @@ def test_long_label_vectors_are_learned_in_short_steps() -> None:
 )
 def test_rules_from_sparse_features_are_about_a_part_of_many_labels(n_labels: int, drawn: int | None) -> None:
     examples, loss = make_sparse(1000, n_labels), FOR_LABELS["label-wise-logistic"]
-    assert find_max_labels("auto", "multi", examples, loss) == drawn
+    assert find_max_labels("auto", "multi", examples, {}, loss) == drawn
     for head in ("single", 3, 0.5):
-        assert find_max_labels("auto", head, examples, loss) is None
+        assert find_max_labels("auto", head, examples, {}, loss) is None
     for given in (None, 5, 0.5, "round-robin"):
-        assert find_max_labels(given, "multi", examples, loss) == given
+        assert find_max_labels(given, "multi", examples, {}, loss) == given
 
 
 @pytest.mark.parametrize(("n_labels", "drawn"), [(15, None), (16, 8), (20, 6), (32, 8), (33, 11)])
 def test_rules_of_the_joint_loss_are_about_a_part_of_fewer(n_labels: int, drawn: int | None) -> None:
-    assert find_max_labels("auto", "multi", make_sparse(1000, n_labels), FOR_LABELS["joint-logistic"]) == drawn
+    assert find_max_labels("auto", "multi", make_sparse(1000, n_labels), {}, FOR_LABELS["joint-logistic"]) == drawn
 
 
 def test_features_are_sparse_if_most_values_are_0_however_they_are_stored() -> None:
@@ -82,9 +84,37 @@ def test_features_are_sparse_if_most_values_are_0_however_they_are_stored() -> N
     stored = sp.csr_array(([0.0, 2.0], ([0, 1], [0, 1])), shape=(2, 2))  # a zero is stored
     examples = make_sparse(2, 33)
     for matrix, sparse in ((half, False), (np.nan_to_num(half), True), (sp.csc_array(half), False), (stored, True)):
-        assert examples._replace(matrix=matrix).are_sparse() == sparse
+        assert examples._replace(matrix=matrix).are_sparse({}) == sparse
     for sparse in (False, True):  # X is elsewhere
-        assert examples._replace(matrix=None, sparse=sparse).are_sparse() == sparse
+        assert examples._replace(matrix=None, sparse=sparse).are_sparse({}) == sparse
+
+
+def test_of_categories_the_number_0_alone_is_0() -> None:
+    codes = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, np.nan]])
+    examples = make_sparse(3, 33)._replace(matrix=codes)
+    assert examples.are_sparse({})
+    assert not examples.are_sparse({0: ("no", "yes")})
+    assert not examples.are_sparse({0: (1, 2)})
+    assert examples.are_sparse({0: (0, 1)})
+    assert examples.are_sparse({0: (0, 1), 1: (0, 5)})
+    assert not examples.are_sparse({0: (-1, 0)})
+
+
+@pytest.mark.parametrize("words", [("no", "yes"), ("none", "abnormal")])
+def test_how_categories_are_spelled_changes_no_rule(words: tuple[str, str]) -> None:
+    found = RNG.random((60, 4)) < 0.1
+    labels = np.eye(40, dtype=int)[RNG.integers(0, 40, 60)]
+    frame = pd.DataFrame({f"x{i}": np.where(found[:, i], words[1], words[0]) for i in range(4)})
+    model = BoomerClassifier(n_rules=10, random_state=1).fit(frame, labels)
+    assert max(np.count_nonzero(rule.scores) for rule in list(model.rules_)[1:]) > 20
+
+
+@pytest.mark.parametrize(
+    ("given", "drawn"), [(5, 5), (0.1, 4), (40, None), (1.0, None), (None, None), ("round-robin", None)]
+)
+def test_rules_about_a_part_of_the_labels_count_as_such_whoever_says_so(given: Any, drawn: int | None) -> None:
+    assert count_drawn(given, "multi", 40) == drawn
+    assert count_drawn(given, "single", 40) is None
 
 
 def test_few_features_are_drawn_where_few_examples_are_learned_from() -> None:
@@ -121,7 +151,10 @@ def test_a_classifier_learns_as_many_rules_as_auto_stands_for(monkeypatch: pytes
     table = RNG.normal(size=(100, 3)) * (RNG.random((100, 3)) < 0.4)
     model = BoomerClassifier("label-wise-logistic", random_state=1).fit(table, labels)
     assert len(model.rules_) == 200  # 13 of 40 labels each: 100 / 200 * 40 / 13 is 1.54, which is rounded
-    assert len(BoomerClassifier("label-wise-logistic", max_labels=13, random_state=1).fit(table, labels).rules_) == 100
+    for given in (13, 13 / 40):
+        same = BoomerClassifier("label-wise-logistic", max_labels=given, random_state=1).fit(table, labels)
+        assert same.rules_ == model.rules_
+    assert len(BoomerClassifier("label-wise-logistic", max_labels=40, random_state=1).fit(table, labels).rules_) == 100
     assert len(BoomerClassifier(n_rules=7, random_state=1).fit(table, labels).rules_) == 7
     model.set_params(warm_start=True)
     rules = model.rules_

@@ -69,6 +69,16 @@ def test_scores_of_all_sizes_are_no_obstacle() -> None:
     np.testing.assert_allclose(found, best, rtol=1e-12)
 
 
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_the_least_of_large_losses_is_found_though_no_other_counts_as_equal(loss: Any) -> None:
+    vectors = make_vectors(50, 12, 0.4)
+    for scale in (1e5, 1e6, 1e8):
+        scores = scale * RNG.normal(size=(300, 12))
+        losses = np.stack([loss.value(np.broadcast_to(2.0 * y - 1, scores.shape), scores) for y in vectors], axis=1)
+        found = loss.value(2.0 * decode_by_loss(scores, vectors, loss) - 1, scores)
+        np.testing.assert_allclose(found, losses.min(axis=1), rtol=1e-12)
+
+
 def test_most_vectors_are_never_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     vectors = make_vectors(50_000, 30, 0.3)

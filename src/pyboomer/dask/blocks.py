@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, count_nonzero
+from pyboomer.arrays import Array
 from pyboomer.columns.binned import LARGEST, OTHER, SAMPLE, find_edges, number_values, pick_common
 from pyboomer.columns.gaps import Ends, find_ends
-from pyboomer.data.examples import Examples, read_examples
+from pyboomer.data.examples import Examples, count_nonzero, read_examples
 from pyboomer.data.labels import LabelForm, read_labels
 from pyboomer.data.tables import Table, read_table, read_training_table, refuse_new_categories
 from pyboomer.data.targets import TargetForm
@@ -208,7 +208,7 @@ def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_na
         matrix = read_table(model, X, schema)
         refuse_new_categories(Table(matrix, schema))
     rows = list_present(absent, matrix.shape[0])
-    filled = count_nonzero(matrix if absent is None else matrix[rows])
+    filled = count_nonzero(matrix if absent is None else matrix[rows], schema.categories)
     every = max(1, n // SAMPLE)
     rows = rows[(first + np.arange(len(rows))) % every == 0]
     sample = matrix.tocsr()[rows].toarray() if sp.issparse(matrix) else matrix[rows]

@@ -119,7 +119,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
     schema, facts, sparse, edges = read_features(client, reader, counted.present, feature_names, past)
     reader.__dict__.update(facts)
     model.__dict__.update(facts)
-    settings = model._make_settings(model._draw_seed(past), examples._replace(sparse=sparse), len(schema.names))
+    settings = model._make_settings(model._draw_seed(past), examples._replace(sparse=sparse), schema)
     if model.max_samples == "auto" and settings.max_samples is not None:
         settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
     check_settings(settings, len(form.names))

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from pyboomer.arrays import Array, Matrix, count_nonzero
+from pyboomer.arrays import Array, Matrix
 from pyboomer.data.labels import Labels, check_names
 from pyboomer.data.targets import Targets
+from pyboomer.rules.schema import Categories
 
 LARGEST = 1e100  # sum of weights: squares of it can still be added up
 
@@ -34,11 +35,11 @@ class Examples(NamedTuple):
         """How many examples there are."""
         return len(self.Y) if self.merged is None else self.merged
 
-    def are_sparse(self) -> bool:
-        """Whether most values of X are 0, however they are stored; a missing one is not."""
+    def are_sparse(self, categories: Categories) -> bool:
+        """Whether most values of X are 0, however they are stored; a missing one is not, nor is a word."""
         if self.matrix is None:
             return self.sparse
-        return 2 * count_nonzero(self.matrix) < math.prod(self.matrix.shape)
+        return 2 * count_nonzero(self.matrix, categories) < math.prod(self.matrix.shape)
 
     def take(self, rows: NDArray[Any]) -> "Examples":
         """Some of the examples."""
@@ -67,6 +68,17 @@ def read_examples(matrix: Matrix, labels: Labels | Targets, sample_weight: Any) 
         if not present.any():
             raise ValueError("Y has no known label at all (of positive weight)")
     return examples if present.all() else examples.take(np.flatnonzero(present))
+
+
+def count_nonzero(X: Matrix, categories: Categories) -> int:
+    """How many values are not 0, however they are stored; of categories, given as codes if X is dense, only 0 is."""
+    if not isinstance(X, np.ndarray):
+        return int(X.count_nonzero())
+    count = np.count_nonzero(X)
+    for feature, values in categories.items():
+        code = values.index(0) if 0 in values else -1
+        count += np.count_nonzero(X[:, feature] != code) - np.count_nonzero(X[:, feature])
+    return int(count)
 
 
 def warn_of_unknown(examples: Examples, names: tuple[str, ...]) -> None:

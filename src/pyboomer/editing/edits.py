@@ -170,7 +170,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     examples = read_for(model, X, y, sample_weight)
     model = copy(model)
     model._learn_form(model._form, examples)
-    rules, settings = model.rules_, model._make_settings(0, examples, model.n_features_in_)
+    rules, settings = model.rules_, model._make_settings(0, examples, model.rules_.schema)
     Y, scale = model._sign(examples.Y), model._find_scale(examples.Y)
     loss_scale = scale ** DEGREE.get(settings.loss, 0)
     task = Task(None, Y if scale == 1 else Y / scale, examples.weight, examples.label_weight)

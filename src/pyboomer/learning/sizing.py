@@ -33,7 +33,9 @@ from typing import Any
 import numpy as np
 
 from pyboomer.data.examples import Examples
+from pyboomer.engine.sampling import count_labels
 from pyboomer.losses import Loss, find_loss
+from pyboomer.rules.schema import Categories
 
 SLOWEST, FASTEST = 1 / 15, 0.4
 SMALL = 2_500  # examples that are learned as slowly as possible
@@ -47,17 +49,29 @@ LONGEST = 20  # labels of a label vector, on average, that the joint loss is for
 
 
 def find_max_labels(
-    max_labels: str | int | float | None, head: str | int | float, examples: Examples, loss: Loss
+    max_labels: str | int | float | None,
+    head: str | int | float,
+    examples: Examples,
+    categories: Categories,
+    loss: Loss,
 ) -> Any:
     """How many labels a rule may be about; None for all of them."""
     if max_labels != "auto":
         return max_labels
     n_labels = examples.Y.shape[1]
     few = n_labels < (SOME_LABELS if loss.prepare is not None else MANY_LABELS)
-    if head != "multi" or few or not examples.are_sparse():
+    if head != "multi" or few or not examples.are_sparse(categories):
         return None
     most = 8 if n_labels < MANY_LABELS else 16
     return max(n_labels // math.ceil(n_labels / most), n_labels // 10)  # hands that leave few labels over
+
+
+def count_drawn(max_labels: str | int | float | None, head: str | int | float, n_labels: int) -> int | None:
+    """The labels that a rule scores, if these are a part of all and dealt; or else None."""
+    if head != "multi" or isinstance(max_labels, str):
+        return None
+    n_drawn = count_labels(max_labels, n_labels)
+    return n_drawn if n_drawn < n_labels else None
 
 
 def find_n_rules(n_rules: int | str, examples: Examples, drawn: int | None = None) -> int:

@@ -165,7 +165,7 @@ def decode_by_loss(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
             found[i] = _find_by_logarithm(scores[i], vectors)
     elif loss in (example_wise_squared_error, example_wise_squared_hinge):  # roots of sums
         costs = _square(scores, loss)
-        found = find_least(vectors, n, costs, partial(_add_up, costs, vectors), lambda s: _add_tie(np.sqrt(s)) ** 2)
+        found = find_least(vectors, n, costs, partial(_add_up, costs, vectors), _add_tie_to_square)
     else:
         found = find_least(vectors, n, None, partial(_evaluate, loss, scores, vectors), _add_tie)
     return vectors[found]
@@ -173,6 +173,10 @@ def decode_by_loss(scores: Array, vectors: Vectors, loss: Loss) -> Vectors:
 
 def _add_tie(loss: Array) -> Array:
     return loss + TIE * np.minimum(loss, 1.0)  # a large loss may well be a logarithm
+
+
+def _add_tie_to_square(square: Array) -> Array:
+    return np.maximum(_add_tie(np.sqrt(square)) ** 2, square)  # never less, by rounding
 
 
 def _evaluate(loss: Loss, scores: Array, vectors: Vectors, rows: NDArray[np.int64], some: slice) -> Array:

@@ -24,6 +24,9 @@ from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 BLOCK = 64  # examples scored at once: a bit of a word for each
 PART = 4096  # examples of a compiled call: a thread's share of the work
+NEAR = (
+    2**17
+)  # scores of a compiled call that stay in the cache while rules are added; of many labels, all are far apart
 WORTHWHILE = 10**7  # examples times rules, from which on device="auto" chooses a GPU
 MARKED = 64  # rules whose coverage is found at once: a column of numbers each
 
@@ -179,7 +182,8 @@ def add_scores(rules: RuleEnsemble, X: Matrix, scores: Array, n_threads: int = 1
             # a read-only array would be another type, and compiled again
             _score_dense(rows if rows.flags.writeable else rows.copy(), used, flat, scores[part])
 
-    parts = [slice(start, start + PART) for start in range(0, X.shape[0], PART)]
+    size = min(PART, max(BLOCK, NEAR // scores.shape[1]))
+    parts = [slice(start, start + size) for start in range(0, X.shape[0], size)]
     n_threads = min(n_threads, len(parts))
     if n_threads <= 1:
         for part in parts:

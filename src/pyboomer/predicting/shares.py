@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Vectors
 from pyboomer.compiling.kernel import inner, kernel
-from pyboomer.compiling.simd import LANES, at_most, exp, larger, load, make_zeros, splat, store, where_above
+from pyboomer.compiling.simd import LANES, at_most, exp, larger, largest, load, make_zeros, splat, store, where_above
 from pyboomer.losses.truth import Ones, list_ones
 from pyboomer.predicting.fmeasure import Shares
 from pyboomer.rules.precision import CERTAIN
@@ -129,8 +129,10 @@ def _exponentiate(score: Any) -> Any:
 @inner(error_model="numpy")
 def _bend(p: Any, curve: Array, room: Room) -> Any:
     """What a curve makes of eight probabilities: a line through its points, level beyond the first and the last."""
-    store(room.one, 0, p)
     x, y = curve[0], curve[1]
+    if largest(p) < x[0]:  # as most are
+        return splat(y[0])
+    store(room.one, 0, p)
     for i in range(LANES):
         j = np.searchsorted(x, room.one[i], side="right") - 1
         if j < 0 or j >= x.shape[0] - 1:
