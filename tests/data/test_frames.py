@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import pyboomer.data.tables
 from pyboomer import BoomerClassifier, load_model
+from pyboomer.data import tables
 from pyboomer.data.tables import read_table, read_training_table
 from pyboomer.rules.schema import Schema
 
@@ -506,12 +507,16 @@ def test_sparse_columns_stay_sparse_and_mean_what_dense_ones_mean() -> None:
     np.testing.assert_allclose(nominal.decision_function(frame), expected.decision_function(dense), atol=1e-12)
 
 
-def test_columns_that_are_mostly_dense_or_hold_text_are_read_as_before() -> None:
+def test_columns_that_are_mostly_dense_or_hold_text_are_read_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = sparse_frame()
     assert isinstance(read(frame[["a", "d", "e"]]).matrix, np.ndarray)
     words = frame.assign(weather=WORDS)
     assert isinstance(read(words).matrix, np.ndarray)
     np.testing.assert_array_equal(fit(words).predict(words), fit(words.astype({"b": float})).predict(words))
+    monkeypatch.setattr(tables, "MUCH", 8 * N * 6)
+    with pytest.warns(UserWarning, match="column 'weather' of X is not numeric, so its sparse columns are made dense"):
+        fit(words)
+    fit(frame[["a", "d", "e"]].assign(weather=WORDS))
 
 
 def test_infinity_in_a_sparse_column_is_named() -> None:

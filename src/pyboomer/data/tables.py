@@ -42,6 +42,7 @@ from pyboomer.rules.schema import Schema
 NUMBERS, CATEGORIES, LEVELS, OBJECTS, OTHERS = "numbers", "categories", "levels", "objects", "others"
 # a nominal feature with so many categories per example names the examples; of few examples, nobody can tell
 NAMING, ENOUGH = 0.9, 20
+MUCH = 2**28  # bytes that sparse columns are not made dense for without a word
 SKLEARN_READS_POLARS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 
 
@@ -75,6 +76,7 @@ def read_training_table(
             _check_finite(matrix, names)
             nominal = _find_nominal(categorical_features, names, columns)
             return Table(matrix, Schema(names, find_categories(matrix, nominal)))
+        _warn_of_dense(columns)
         by_dtype = categorical_features is None or isinstance(categorical_features, str)
         levels = {c.feature: _find_levels(c) for c in columns if by_dtype and c.kind == LEVELS}
         nominal = _find_nominal(categorical_features, names, columns)
@@ -357,9 +359,24 @@ def _read_columns(columns: list[Column], schema: Schema, remark: str) -> Array:
 
 def _is_sparse_frame(columns: list[Column]) -> bool:
     """Whether a DataFrame holds nothing but numbers, and at least half of its columns store no zeros."""
-    if any(column.kind != NUMBERS for column in columns):
-        return False
+    return all(column.kind == NUMBERS for column in columns) and _are_mostly_sparse(columns)
+
+
+def _are_mostly_sparse(columns: list[Column]) -> bool:
     return 2 * sum(map(_is_sparse, columns)) >= len(columns)
+
+
+def _warn_of_dense(columns: list[Column]) -> None:
+    """Warn if sparse columns are made dense because of others, and take much memory then."""
+    size = 8 * len(columns) * len(columns[0].series)
+    if size > MUCH and _are_mostly_sparse(columns):
+        name = next(column.name for column in columns if column.kind != NUMBERS)
+        warnings.warn(
+            f"column {name!r} of X is not numeric, so its sparse columns are made dense, which takes {size / 1e9:.1f} "
+            "GB: turn it into columns of 0 and 1",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def _is_sparse(column: Column) -> bool:
