@@ -54,7 +54,7 @@ from pyboomer.losses import Loss, find_loss
 from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import Parameter
 from pyboomer.predicting.decision import Decision
-from pyboomer.predicting.scores import add_scores
+from pyboomer.predicting.scores import WORTHWHILE, add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Schema
 
@@ -379,7 +379,7 @@ class RuleEstimator(BaseEstimator, ABC):
         """The (N, K) scores of examples that were read before."""
         scores = np.zeros(examples.Y.shape)
         rules = self.rules_ if rules is None else rules
-        add_scores(rules, examples.matrix, scores, count_threads(self.n_jobs, len(scores)), self.device)
+        self._add_scores(rules, examples.matrix, scores)
         return scores
 
     def _last_scores(self, X: Any) -> Array:
@@ -403,8 +403,12 @@ class RuleEstimator(BaseEstimator, ABC):
         scores = np.zeros((matrix.shape[0], len(rules.label_names)))
         for first, last in pairwise([0, *counts]):
             part = rules if last - first == len(rules) else rules[first:last]
-            add_scores(part, matrix, scores, count_threads(self.n_jobs, len(scores)), self.device)
+            self._add_scores(part, matrix, scores)
             yield scores
+
+    def _add_scores(self, rules: RuleEnsemble, matrix: Matrix, scores: Array) -> None:
+        n_threads = count_threads(self.n_jobs, len(scores) * len(rules) >= WORTHWHILE)
+        add_scores(rules, matrix, scores, n_threads, self.device)
 
     def _labels(self, scores: Array, decode: Any = None) -> Any:
         """What is predicted, given (N, K) scores, in the form of the training labels."""

@@ -354,8 +354,8 @@ PARAMETERS = (
             value is None or _one_of("auto")(value) or (_is_whole(value, -(2**31)) and value != 0 and value <= 1024)
         ),
         "The number of threads that learn from binned features and that score examples in predictions; -1 for all "
-        'cores, None for one. "auto": all cores, but at most 8, for more than 20,000 examples; one for fewer, and in '
-        "each of joblib's parallel jobs. The result does not depend on it.",
+        'cores, None for one. "auto": all cores, but at most 8, to learn from more than 400,000 examples or to score '
+        "many; else one, as in each of joblib's parallel jobs. The result does not depend on it.",
     ),
     Parameter(
         "device",

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from pyboomer import BoomerClassifier
+from pyboomer import BoomerClassifier, estimator
 from pyboomer.engine import promise
-from pyboomer.engine.promise import MANY, count_threads
+from pyboomer.engine.cpu import engines
+from pyboomer.engine.promise import count_threads
+from pyboomer.learning import training
 
 
 def count_all() -> list[int]:
     return [
-        count_threads("auto", MANY),
-        count_threads("auto", MANY + 1),
-        count_threads(2, 1),
-        count_threads(None, 10**9),
+        count_threads("auto", much=False),
+        count_threads("auto", much=True),
+        count_threads(2, False),
+        count_threads(None, True),
     ]
 
 
@@ -33,16 +35,23 @@ def test_each_of_several_parallel_jobs_has_one_thread(backend: str) -> None:
 
 
 def test_the_default_learns_and_predicts_the_same_with_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (engines, training):
+        monkeypatch.setattr(module, "MANY", 100)
+    monkeypatch.setattr(estimator, "WORTHWHILE", 100)
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(MANY + 10, 6))
+    X = rng.normal(size=(5000, 6))
     Y = (X[:, :3] + rng.normal(size=(len(X), 3)) > 0).astype(int)
-    seen = []
+    asked = []
 
     def learn(cores: int) -> BoomerClassifier:
-        monkeypatch.setattr(promise, "effective_n_jobs", lambda n_jobs: seen.append(n_jobs) or cores)  # type: ignore[func-returns-value]
-        return BoomerClassifier(n_rules=20, random_state=1).fit(X, Y)
+        def count(n_jobs: int) -> int:
+            asked.append(n_jobs)
+            return cores
+
+        monkeypatch.setattr(promise, "effective_n_jobs", count)
+        return BoomerClassifier(n_rules=20, max_bins=64, random_state=1).fit(X, Y)
 
     one, three = learn(1), learn(3)
     assert one.rules_ == three.rules_
     np.testing.assert_array_equal(one.decision_function(X), three.decision_function(X))
-    assert set(seen) == {-1}
+    assert asked == [-1] * 6  # bins, rules and scores

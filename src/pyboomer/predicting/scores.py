@@ -27,7 +27,7 @@ PART = 4096  # examples of a compiled call: a thread's share of the work
 NEAR = (
     2**17
 )  # scores of a compiled call that stay in the cache while rules are added; of many labels, all are far apart
-WORTHWHILE = 10**7  # examples times rules, from which on device="auto" chooses a GPU
+WORTHWHILE = 10**7  # examples times rules, from which on "auto" means several threads, or a GPU
 MARKED = 64  # rules whose coverage is found at once: a column of numbers each
 
 
