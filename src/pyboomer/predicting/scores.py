@@ -24,9 +24,7 @@ from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 BLOCK = 64  # examples scored at once: a bit of a word for each
 PART = 4096  # examples of a compiled call: a thread's share of the work
-NEAR = (
-    2**17
-)  # scores of a compiled call that stay in the cache while rules are added; of many labels, all are far apart
+NEAR = 2**17  # scores of a compiled call, which stay in the cache while rule after rule adds to them
 WORTHWHILE = 10**7  # examples times rules, from which on "auto" means several threads, or a GPU
 MARKED = 64  # rules whose coverage is found at once: a column of numbers each
 
