@@ -251,7 +251,7 @@ def draw(rows: Sequence[dict[str, Any]], data: str, unit: str, folder: Path) -> 
     own = [row for row in rows if row["data"] == data and "curve" in row]
     if not own:
         return
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
     for axis, loss in zip(axes, ("hamming", "subset"), strict=True):
         for i, system in enumerate(SYSTEMS):
             runs = [row for row in own if row["system"] == system]
@@ -264,7 +264,7 @@ def draw(rows: Sequence[dict[str, Any]], data: str, unit: str, folder: Path) -> 
             )
             axis.plot([p[unit] for p in curve], [p[loss] for p in curve], "o-", ms=3, label=system, color=f"C{i}")
         axis.set(xscale="log", xlabel=f"seconds of fit ({unit})", ylabel=f"{loss} loss, %")
-    axes[0].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     figure.suptitle(f"{data} examples of a random network, 50 features, 20 labels" if data.isdigit() else data)
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"time-to-accuracy-{data}.png", dpi=90)
