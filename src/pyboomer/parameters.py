@@ -125,9 +125,9 @@ PARAMETERS = (
         "auto",
         '"auto" or a whole number of at least 1',
         lambda value: _one_of("auto")(value) or _is_whole(value, 1),
-        'The number of rules to learn, the default rule included. "auto": 3000. If rules score m (max_labels) of more '
-        "than 32 labels, N K / m / 10,000 times as many, for N examples and K labels, but at least 3000 and at most "
-        "15,000.",
+        'The number of rules to learn, the default rule included. "auto": 3000. With head="multi", and '
+        "rules about m of more than 32 labels (max_labels), N K / m / 10,000 times as many, for N examples and K "
+        "labels, but at least 3000 and at most 15,000.",
     ),
     Parameter(
         "default_rule",
@@ -144,8 +144,9 @@ PARAMETERS = (
         lambda value: _one_of("auto")(value) or (_is_real(value) and 0 < value <= 1),
         "The shrinkage: it multiplies the scores of every rule but the default rule (Alg. 1, line 8). "
         '"auto": 0.067 for up to 2,500 examples, 0.133 for 10,000, 0.4 for 90,000 and more, growing with the square '
-        'root of their number. If max_labels leaves each label R rules of n_rules="auto", it is sqrt(3000 / R) times '
-        "as large, but at most 0.4. With the joint loss, it is at most 1 / s for label vectors of s labels.",
+        'root of their number. With head="multi", and R of n_rules="auto" rules about each label (max_labels), it is '
+        "sqrt(3000 / R) times as large, but at most 0.4. With the joint loss, it is at most 1 / s for label vectors of "
+        "s labels.",
     ),
     Parameter(
         "l1",
@@ -355,7 +356,7 @@ PARAMETERS = (
         ),
         "The number of threads that learn from binned features and that score examples in predictions; -1 for all "
         'cores, None for one. "auto": all cores, but at most 8, to learn from more than 400,000 examples or to score '
-        "many; else one, as in each of joblib's parallel jobs. The result does not depend on it.",
+        "many; else one, as in each of several parallel jobs. The result does not depend on it.",
     ),
     Parameter(
         "device",

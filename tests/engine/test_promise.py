@@ -1,8 +1,11 @@
 """How many threads a fit has is what was asked for; by default, as many as are worth their while and free."""
 
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 
 from pyboomer import BoomerClassifier, estimator
 from pyboomer.engine import promise
@@ -28,10 +31,23 @@ def test_many_examples_are_learned_by_all_cores_up_to_eight(
     assert count_all() == [1, used, 2, 1]
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
 def test_each_of_several_parallel_jobs_has_one_thread(backend: str) -> None:
     counts = Parallel(n_jobs=2, backend=backend)(delayed(count_all)() for _ in range(2))
     assert [own[1] for own in counts] == [1, 1]
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_so_has_each_job_of_a_pool(pool: Any) -> None:
+    with pool(1) as jobs:
+        assert jobs.submit(count_all).result()[1] == 1
+
+
+def test_no_more_threads_are_used_than_joblib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promise, "effective_n_jobs", lambda n_jobs: 6 if n_jobs == -1 else n_jobs)
+    with parallel_config(backend="threading", n_jobs=3):
+        assert count_threads("auto", much=True) == 3
+    assert count_threads("auto", much=True) == 6
 
 
 def test_the_default_learns_and_predicts_the_same_with_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_how_categories_are_spelled_changes_no_rule(words: tuple[str, str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "drawn"), [(5, 5), (0.1, 4), (40, None), (1.0, None), (None, None), ("round-robin", None)]
+    ("given", "drawn"), [(5, 5), (0.1, 4), (40, None), (1.0, None), (None, None), (1, 1), ("round-robin", 1)]
 )
 def test_rules_about_a_part_of_the_labels_count_as_such_whoever_says_so(given: Any, drawn: int | None) -> None:
     assert count_drawn(given, "multi", 40) == drawn

@@ -146,7 +146,7 @@ async def join(
     """Make a shard of some blocks, those learned from and those held out; returns its size."""
     blocks, held_out = [await fetch(some, dask_worker) for some in keys[dask_worker.address]]
     with parallel_config(backend="threading"):  # the process is a daemon, of which joblib believes that it has one
-        n_threads = dask_worker.state.nthreads if n_jobs == "auto" else count_threads(n_jobs, much=True)
+        n_threads = dask_worker.state.nthreads if n_jobs in ("auto", None) else count_threads(n_jobs, much=True)
     shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
     MEMBERS[fit, dask_worker.address] = Member(shard)
     dask_worker.handlers[OPERATION] = _make_handler(dask_worker.address)

@@ -370,10 +370,10 @@ def _warn_of_dense(columns: list[Column]) -> None:
     """Warn if sparse columns are made dense because of others, and take much memory then."""
     size = 8 * len(columns) * len(columns[0].series)
     if size > MUCH and _are_mostly_sparse(columns):
-        name = next(column.name for column in columns if column.kind != NUMBERS)
+        other = next(column for column in columns if column.kind != NUMBERS)
         warnings.warn(
-            f"column {name!r} of X is not numeric, so its sparse columns are made dense, which takes {size / 1e9:.1f} "
-            "GB: turn it into columns of 0 and 1",
+            f"column {other.name!r} of X has dtype {other.series.dtype}, so the sparse columns are made dense, which "
+            f"takes {size / 1e9:.1f} GB: turn it into numbers",
             UserWarning,
             stacklevel=6,
         )

@@ -7,6 +7,8 @@ learned from them (`bins`), ratings, heads and draws are shared. The steps may b
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import parent_process
+from threading import current_thread, main_thread
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -54,14 +56,17 @@ class Settings:
 def count_threads(n_jobs: int | str | None, much: bool) -> int:
     """The threads of this process that `n_jobs` asks for, as joblib counts them.
 
-    "auto" asks for one if there is not `much` to do, and in each of several parallel jobs. Joblib's Dask backend counts
-    the cores of the cluster instead, and every fit of a grid search would start as many.
+    "auto" asks for one if there is not `much` to do, and in one of several parallel jobs: of joblib, of a process that
+    another one has made, or of threads. Joblib's Dask backend counts the cores of the cluster instead, and every fit of
+    a grid search would start as many.
     """
-    backend, _ = get_active_backend()
+    backend, given = get_active_backend()
     on_dask = type(backend).__name__ == "DaskDistributedBackend"  # known by name, as to import it takes a second
     if n_jobs == "auto":
-        alone = not on_dask and not backend.nesting_level
-        return min(int(effective_n_jobs(-1)), MOST_THREADS) if alone and much else 1
+        is_a_job = backend.nesting_level or parent_process() is not None or current_thread() is not main_thread()
+        if on_dask or is_a_job or not much:
+            return 1
+        return min(int(effective_n_jobs(-1 if given is None else given)), MOST_THREADS)
     if not on_dask:
         return int(effective_n_jobs(n_jobs))
     with parallel_config(backend="threading"):

@@ -67,11 +67,9 @@ def find_max_labels(
 
 
 def count_drawn(max_labels: str | int | float | None, head: str | int | float, n_labels: int) -> int | None:
-    """The labels that a rule scores, if these are a part of all and dealt; or else None."""
-    if head != "multi" or isinstance(max_labels, str):
-        return None
-    n_drawn = count_labels(max_labels, n_labels)
-    return n_drawn if n_drawn < n_labels else None
+    """The labels that a rule scores, if these are a part of all and chosen beforehand; or else None."""
+    n_drawn = max(count_labels(max_labels, n_labels), 1)
+    return n_drawn if head == "multi" and n_drawn < n_labels else None
 
 
 def find_n_rules(n_rules: int | str, examples: Examples, drawn: int | None = None) -> int:

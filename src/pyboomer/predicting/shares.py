@@ -107,7 +107,7 @@ def _find_limit(known: BySize, n_labels: int, room: Room) -> Any:
         most = larger(most, _add_up(known, v, room))
         if at_most(limit - FAR, most) == EIGHT:
             return limit
-    return most
+    return where_above(limit - FAR, most, most, limit)  # whatever the other examples are
 
 
 @inner(error_model="numpy", forceinline=True)
