@@ -110,9 +110,9 @@ def load_delicious() -> tuple[np.ndarray, np.ndarray]:
     return bin_columns(X, {}, 255).columns.codes, np.where(Y > 0, 1, -1).astype(np.int8)
 
 
-def make_settings(loss: str, options: dict[str, Any], n_jobs: int | None = None) -> Settings:
+def make_settings(loss: str, options: dict[str, Any], n_threads: int = 1) -> Settings:
     """How rules are learned."""
-    return Settings(loss=find_loss(f"{loss}-wise-logistic"), learning_rate=0.1, seed=1, n_jobs=n_jobs, **options)
+    return Settings(loss=find_loss(f"{loss}-wise-logistic"), learning_rate=0.1, seed=1, n_threads=n_threads, **options)
 
 
 def make_task(codes: np.ndarray, Y: np.ndarray) -> Task:
@@ -453,14 +453,14 @@ def main() -> None:
             codes, Y = make_data(*SHAPES[name])
             time_rules(name, codes, Y, args.rules, store)
             if "cpu" in args.parts:
-                for n_jobs in (1, 16):
+                for n_threads in (1, 16):
                     for kind, options in ("default", LIKE_DEFAULT), ("paper", LIKE_PAPER):
-                        engine = BinnedEngine(make_task(codes, Y), make_settings("label", options, n_jobs))
+                        engine = BinnedEngine(make_task(codes, Y), make_settings("label", options, n_threads))
                         engine.learn(2)
                         begin = time.perf_counter()
                         engine.learn(5)
                         ms = 200 * (time.perf_counter() - begin)
-                        store({"data": name, "settings": kind, "loss": "label", "threads": n_jobs, "ms": ms})
+                        store({"data": name, "settings": kind, "loss": "label", "threads": n_threads, "ms": ms})
                         engine.close()
     if "threshold" in args.parts:
         for n in (3_000, 12_000, 30_000, 100_000, 300_000):

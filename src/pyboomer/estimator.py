@@ -35,7 +35,7 @@ from pyboomer.data.tables import (
     warn_of_identifiers,
 )
 from pyboomer.data.targets import Targets
-from pyboomer.engine.promise import Settings, count_threads
+from pyboomer.engine.promise import MANY, Settings, count_threads
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
@@ -263,6 +263,7 @@ class RuleEstimator(BaseEstimator, ABC):
             "max_features": find_max_features(self.max_features, examples.size, len(schema.names)),
             "max_samples": find_max_samples(self.max_samples, examples.size),
             "max_labels": max_labels,
+            "n_threads": count_threads(self.n_jobs, examples.size > MANY),
             "default_l2": self._default_l2(),
             "min_coverage": least,
             "seed": seed,

@@ -9,9 +9,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from pyboomer import BoomerClassifier, estimator
 from pyboomer.engine import promise
-from pyboomer.engine.cpu import engines
 from pyboomer.engine.promise import count_threads
-from pyboomer.learning import training
 
 
 def count_all() -> list[int]:
@@ -51,8 +49,7 @@ def test_no_more_threads_are_used_than_joblib_is_told(monkeypatch: pytest.Monkey
 
 
 def test_the_default_learns_and_predicts_the_same_with_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (engines, training):
-        monkeypatch.setattr(module, "MANY", 100)
+    monkeypatch.setattr(estimator, "MANY", 100)
     monkeypatch.setattr(estimator, "WORTHWHILE", 100)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(5000, 6))
@@ -70,4 +67,4 @@ def test_the_default_learns_and_predicts_the_same_with_any_number_of_cores(monke
     one, three = learn(1), learn(3)
     assert one.rules_ == three.rules_
     np.testing.assert_array_equal(one.decision_function(X), three.decision_function(X))
-    assert asked == [-1] * 6  # bins, rules and scores
+    assert asked == [-1] * 4  # to learn, and for scores

@@ -29,7 +29,7 @@ MANY, MOST_THREADS = 400_000, 8
 
 @dataclass(frozen=True)
 class Settings:
-    """How rules are learned; the meaning of each is that of the estimator's parameter of the same name."""
+    """How rules are learned; most mean what the estimator's parameters of the same names do."""
 
     loss: Loss
     head: str | int | float = "multi"
@@ -46,7 +46,7 @@ class Settings:
     min_coverage: float = 0.0
     search: str = "bound"
     max_bins: str | int | None = None
-    n_jobs: int | str | None = None
+    n_threads: int = 1
     device: str = "cpu"
     default_rule: str = "minimum"
     default_l2: float = 1.0  # of the default rule

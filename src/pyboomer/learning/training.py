@@ -21,7 +21,7 @@ from pyboomer.columns.needless import find_heirs
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
 from pyboomer.engine.choice import choose_device, make_engine
-from pyboomer.engine.promise import MANY, Chunk, Engine, Settings, Task, count_threads
+from pyboomer.engine.promise import Chunk, Engine, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
@@ -165,7 +165,7 @@ def _prepare_columns(lesson: Lesson, settings: Settings) -> tuple[Any, tuple[Arr
         assert n_bins is not None
         return bin_device_matrix(matrix, n_bins)
     if n_bins is not None:
-        return bin_columns(matrix, schema.nominal, n_bins, count_threads(settings.n_jobs, matrix.shape[0] > MANY))
+        return bin_columns(matrix, schema.nominal, n_bins, settings.n_threads)
     return (sort_stored if sp.issparse(matrix) else sort_columns)(matrix, schema.nominal), None
 
 

@@ -16,7 +16,7 @@ from pyboomer.engine.cpu.sampled import SampledSteps, suits
 from pyboomer.engine.cpu.steps import LocalSteps
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import MANY, Chunk, Replay, Settings, Task, count_threads
+from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.statistics import resize
 
 
@@ -104,7 +104,7 @@ class BinnedEngine(Learner):
     """Learns by bins, with several threads if there are any."""
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
-        super().__init__(task, settings, replay, n_rules, count_threads(settings.n_jobs, len(task.Y) > MANY))
+        super().__init__(task, settings, replay, n_rules, settings.n_threads)
         if suits(self.ledger, self.labels, self.heads, self.plan):
             self.steps: LocalSteps = SampledSteps(self.ledger, self.plan, self.heads)
         else:

@@ -20,7 +20,7 @@ from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.cuda import needless
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.plan import is_single
-from pyboomer.engine.promise import MANY, Chunk, Replay, Settings, Task, count_threads
+from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.sampling import (
     count_examples,
     count_features,
@@ -94,7 +94,7 @@ class CudaEngine:
     # --- Preparation --------------------------------------------------------------------------------------------------
 
     def _learn_default_rule(self) -> tuple[np.ndarray, float]:
-        threads = Threads(count_threads(self.settings.n_jobs, len(self.task.Y) > MANY))
+        threads = Threads(self.settings.n_threads)
         ledger = Ledger(_condense(self.task, self.settings.loss), self.settings.loss, False, threads)
         found = find_default_head(ledger, self.settings)
         threads.close()
