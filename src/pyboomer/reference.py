@@ -38,6 +38,7 @@ class Setting:
     head: str | int | float = "multi"  # "single", a number of labels, or a share of the largest gain
     default_rule: str = "minimum"  # or "newton", the paper's
     n_rules: int = 100
+    rules_per_round: int = 1  # at most; 1, as in the paper, unless many examples are learned from
     learning_rate: float = 0.3
     l1: float = 0.0
     l2: float = 1.0
@@ -116,24 +117,42 @@ def learn_rules(
     head, gain = find_default(Y, setting, weight, label_weight)  # lines 1 and 2
     rules = [ReferenceRule((), head, gain)]
     scores += head
-    for t in range(1, setting.n_rules):  # line 3
+    t = 1
+    while t < setting.n_rules:  # line 3
         # line 4; those of uncovered examples stay what they were
         g, *curvature = setting.loss.weighted_derivatives(Y, scores, label_weight)
         H = dense_hessians(setting.loss.shape, tuple(curvature))
-        drawn = draw_examples(n, setting, t) if setting.bootstrap else np.ones(n)  # line 5
-        about = np.arange(n_labels)
-        if setting.n_drawn_labels is not None:
-            about = draw_labels(n_labels, setting, t)
-        own_g, own_H = g[:, about], H[:, about[:, None], about]
-        body, labels, shares = refine_rule(X, drawn * weight, own_g, own_H, setting, t)  # line 6
-        covered = covers(body, X)
-        gh = sum_statistics(weight[covered], own_g[covered], own_H[covered])
-        own_head, gain = find_head(*gh, setting.head, setting, labels)  # line 7
-        head = np.zeros(n_labels)
-        head[about] = setting.learning_rate * own_head  # line 8
-        rules.append(ReferenceRule(body, head, gain, shares))
-        scores[covered] += head
+        if setting.head in ("single", 1):
+            H *= np.eye(n_labels)  # labels that never share a head
+        bodies = [learn_body(X, weight, g, H, setting, t + i) for i in range(count_rules(t, setting))]
+        for body, about, labels, shares in bodies[: setting.n_rules - t]:
+            covered = covers(body, X)
+            gh = sum_statistics(weight[covered], g[covered][:, about], H[covered][:, about[:, None], about])
+            own_head, gain = find_head(*gh, setting.head, setting, labels)  # line 7
+            head = np.zeros(n_labels)
+            head[about] = setting.learning_rate * own_head  # line 8
+            rules.append(ReferenceRule(body, head, gain, shares))
+            scores[covered] += head
+            g[covered] += H[covered] @ head  # to first order, for the next rules of the round
+        t += len(bodies)
     return rules
+
+
+def count_rules(t: int, setting: Setting) -> int:
+    """How many rules there are in the round that begins with rule t: the first rules change much, and learn alone."""
+    return max(min(t // 50, setting.rules_per_round), 1)
+
+
+def learn_body(
+    X: Array, weight: Array, g: Array, H: Array, setting: Setting, t: int
+) -> tuple[tuple[Condition, ...], NDArray[np.int64], NDArray[np.int64] | None, tuple[float, ...]]:
+    """The body of rule t, the labels that the rule may be about, those of its head, and the shares of the conditions."""
+    drawn = draw_examples(len(X), setting, t) if setting.bootstrap else np.ones(len(X))  # line 5
+    about = np.arange(g.shape[1])
+    if setting.n_drawn_labels is not None:
+        about = draw_labels(g.shape[1], setting, t)
+    body, labels, shares = refine_rule(X, drawn * weight, g[:, about], H[:, about[:, None], about], setting, t)
+    return body, about, labels, shares  # line 6
 
 
 def take_newton_step(Y: Array, setting: Setting, weight: Array, label_weight: Array | None) -> tuple[Array, float]:

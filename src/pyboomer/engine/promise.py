@@ -34,6 +34,7 @@ class Settings:
     loss: Loss
     head: str | int | float = "multi"
     n_rules: int = 100
+    rules_per_round: int = 1
     learning_rate: float = 0.1
     l1: float = 0.0
     l2: float = 1.0
@@ -84,7 +85,8 @@ class Task(NamedTuple):
     fixed_features: NDArray[np.int64] = NOTHING  # those that need not be drawn, in ascending order
 
 
-Replay = Callable[[Array], None]  # adds the scores of rules that there are already, in their order
+# adds the scores of rules that there are already, from one number up to another, in their order
+Replay = Callable[[Array, int, int], None]
 
 
 class Chunk(NamedTuple):

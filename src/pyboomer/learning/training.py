@@ -103,9 +103,9 @@ def train(
     settings = choose_device(settings, lesson.Y.shape, sp.issparse(matrix), isinstance(matrix, DeviceMatrix))
     columns, edges = _prepare_columns(lesson, settings)
 
-    def replay(scores: Array) -> None:
+    def replay(scores: Array, first: int, last: int) -> None:
         assert past is not None
-        add_scores(in_units(past, scale), matrix, scores)
+        add_scores(in_units(past[first:last], scale), matrix, scores)
 
     Y = lesson.Y if scale == 1 else lesson.Y / scale
     task = Task(columns, Y, lesson.weight, lesson.label_weight, lesson.strata, lesson.fixed_features)

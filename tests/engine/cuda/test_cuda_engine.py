@@ -243,7 +243,7 @@ def test_rules_that_there_are_already_are_gone_on_with(device: Any) -> None:
     scores = device.read(engine.arrays["scores"])
     engine.learn(2)
 
-    def replay(there: np.ndarray) -> None:
+    def replay(there: np.ndarray, first: int, last: int) -> None:  # noqa: ARG001
         there += scores
 
     later = CudaEngine(task, settings, replay, 4, device=device)

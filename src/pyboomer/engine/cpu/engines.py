@@ -36,7 +36,7 @@ class Learner:
             self.n_rules = 1
         else:
             replayed = ledger.scores[:, :n_labels].copy()
-            replay(replayed)
+            replay(replayed, 0, n_rules)
             ledger.scores[:, :n_labels] = replayed
         self.plan = make_plan(task, settings, subtracts=not isinstance(self, BinnedEngine))
         self.labels = plan_labels(ledger.layout, n, settings)

@@ -86,7 +86,7 @@ class CudaEngine:
             self.n_rules = 1
             self.chunks.append(_make_default_chunk(head, gain, float(task.weight.sum())))
         else:
-            replay(scores)
+            replay(scores, 0, n_rules)
         self._plan()
         self._allocate(scores)
         self.device.launch(self._over_rows("write"), self.fit)
