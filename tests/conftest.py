@@ -22,7 +22,7 @@ from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.engine.choice import make_engine
-from pyboomer.engine.cpu.engines import Learner
+from pyboomer.engine.cpu.engines import HostEngine
 from pyboomer.engine.promise import Settings, Task
 from pyboomer.engine.sampling import NO_STRATA
 from pyboomer.learning.training import Lesson, collect_rules
@@ -44,6 +44,7 @@ gc.set_threshold(1_000_000)  # compiling makes many objects that stay: to look f
 DEFAULTS: dict[str, Any] = {
     "loss": example_wise_logistic,
     "head": "multi",
+    "rules_per_round": 1,
     "learning_rate": 0.3,
     "l1": 0.0,
     "l2": 1.0,
@@ -82,7 +83,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def make_booster(
     X: Any, Y: Array, *, nominal: Sequence[int] = (), sample_weight: Array | None = None, **options: Any
-) -> tuple[Learner, Schema]:
+) -> tuple[HostEngine, Schema]:
     """The engine, ready to learn, and what the features are; `search` is exact unless told."""
     options = {**DEFAULTS, "search": "exact", **options}
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -101,10 +102,10 @@ def make_booster(
     renamed = {"max_samples": options.pop("n_samples"), "max_features": options.pop("n_drawn_features")}
     settings = Settings(**options, **renamed, max_labels="round-robin" if n_labels == 0 else n_labels)
     schema = Schema(tuple(f"x{i}" for i in range(X.shape[1])), categories)
-    return cast(Learner, make_engine(task, settings)), schema
+    return cast(HostEngine, make_engine(task, settings)), schema
 
 
-def name_rules(booster: Learner, schema: Schema) -> RuleEnsemble:
+def name_rules(booster: HostEngine, schema: Schema) -> RuleEnsemble:
     Y = booster.task.Y
     names = tuple(f"y{k}" for k in range(Y.shape[1]))
     lesson = Lesson(None, Y, booster.task.weight, None, schema, names)
@@ -131,7 +132,7 @@ def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:
 
 
 @pytest.fixture(scope="session")
-def booster_of() -> Callable[..., Learner]:
+def booster_of() -> Callable[..., HostEngine]:
     """The engine with the default rule learned."""
     return lambda X, Y, **options: make_booster(X, Y, **options)[0]
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from pyboomer.columns.binned import FROM, LARGEST, BinnedColumns
+from pyboomer.columns.binned import FROM, LARGEST
 from pyboomer.compiling.device import import_cupy, is_there_a_device
-from pyboomer.engine.cpu.engines import BinnedEngine, ExampleEngine
+from pyboomer.engine.cpu.engines import HostEngine
 from pyboomer.engine.cuda.engine import CudaEngine, number_loss
 from pyboomer.engine.plan import is_single
 from pyboomer.engine.promise import Engine, Replay, Settings, Task
@@ -19,9 +19,7 @@ def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_
     """
     if settings.device == "cuda":
         return CudaEngine(task, settings, replay, n_rules)
-    if isinstance(task.columns, BinnedColumns) and not _solves(settings, task.Y.shape[1]):
-        return BinnedEngine(task, settings, replay, n_rules)  # there are no sums of Hessians over bins
-    return ExampleEngine(task, settings, replay, n_rules)
+    return HostEngine(task, settings, replay, n_rules)
 
 
 def _solves(settings: Settings, n_labels: int) -> bool:

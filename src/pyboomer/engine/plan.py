@@ -17,8 +17,10 @@ from pyboomer.engine.heads import Penalty, Room, make_room
 from pyboomer.engine.promise import Settings, Task
 from pyboomer.engine.rating import HeadRating, OneLabel, Rating, make_rating, make_single_rating
 from pyboomer.engine.sampling import Draw, Strata, count_examples, count_features, count_labels, make_draw
-from pyboomer.engine.statistics import Diagonal, Layout, count_columns, resize
-from pyboomer.engine.sweeping import Runs, make_runs
+from pyboomer.engine.statistics import Diagonal, Layout, Outer, count_columns, resize
+from pyboomer.losses import Loss
+from pyboomer.losses.twins import GRADIENT_IS_B
+from pyboomer.engine.sweeping import BinBuffer, Runs, make_bin_buffer, make_runs
 
 
 class Sampling(NamedTuple):
@@ -37,9 +39,7 @@ class Search(NamedTuple):
     min_coverage: float
     features: Draw
     runs: Runs
-    # Whether sums over what is left are found by subtracting what is dropped, if that is less; else they are summed
-    # anew. Where bins are summed there are none to subtract from, until a few examples are left.
-    subtracts: bool
+    bins: BinBuffer  # for histograms; empty if all examples are swept one by one
 
 
 class Labels(NamedTuple):
@@ -100,15 +100,16 @@ def is_single(head: str | int | float, n_labels: int) -> bool:
     return head == "single" or (isinstance(head, Integral) and int(head) == 1 < n_labels)
 
 
-def make_plan(task: Task, settings: Settings, subtracts: bool) -> Plan:
-    """Everything but the labels and the heads."""
+def make_plan(task: Task, settings: Settings, n_statistics: int) -> Plan:
+    """Everything but the labels and the heads; with histograms of so many statistics, or none."""
     n, n_features, fixed = len(task.Y), len(task.columns.nominal), task.fixed_features
     n_samples = 0
     if settings.bootstrap:
         n_samples = count_examples(settings.max_samples, n, settings.sampling == "with-replacement")
     sampling = Sampling(n_samples, task.strata, np.empty(n), np.empty(n, dtype=np.uint32))
     features = make_draw(n_features, count_features(settings.max_features, n_features - len(fixed)), fixed)
-    search = Search(int(settings.seed), float(settings.min_coverage), features, make_runs(n), subtracts)
+    bins = make_bin_buffer(len(features.drawn) if n_statistics > 0 else 0, n_statistics)
+    search = Search(int(settings.seed), float(settings.min_coverage), features, make_runs(n), bins)
     longest = n if settings.max_conditions is None else min(int(settings.max_conditions), n)
     return Plan(sampling, search, longest, float(settings.learning_rate))
 
@@ -121,7 +122,7 @@ def plan_labels(layout: Layout, n: int, settings: Settings) -> Labels:
     return Labels(draw, some, n_drawn == 0, layout, make_zeros((n, size)).ravel())
 
 
-def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Heads:
+def plan_heads(layout: Layout, n: int, settings: Settings, single: bool, loss: Loss) -> Heads:
     """How heads are learned, about labels of which there are as many as the layout says."""
     k, head = layout.n_labels, settings.head
     penalty = Penalty(float(settings.l1), float(settings.l2))
@@ -133,9 +134,10 @@ def plan_heads(layout: Layout, n: int, settings: Settings, single: bool) -> Head
     size = min(int(head), k) if isinstance(head, Integral) else k
     share = 0.0 if isinstance(head, str | Integral) else float(head)
     exact = settings.search == "exact"
-    rating, room = make_rating(layout, penalty, k, 0.0, exact), make_room(layout)
+    of_body = Outer(k, 0) if loss in GRADIENT_IS_B and isinstance(layout, Outer) else layout  # at first, b is g
+    rating, room = make_rating(of_body, penalty, k, 0.0, exact), make_room(layout)
     if size == k and share == 0:
         return Complete(penalty, layout, rating, room)
-    choosing = make_rating(layout, penalty, size, share, exact)
+    choosing = make_rating(of_body, penalty, size, share, exact)
     assert isinstance(choosing, HeadRating)
     return Partial(penalty, layout, choosing, rating, room, make_zeros((n, count_columns(layout))).ravel())

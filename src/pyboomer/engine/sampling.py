@@ -93,7 +93,7 @@ def draw_few(
     rule: int,
     size: int,
     weight: NDArray[np.float64],
-    drawn: NDArray[np.float64],
+    counts: NDArray[np.uint8],
     bits: NDArray[np.uint64],
     rows: NDArray[np.uint32],
     weights: NDArray[np.float64],
@@ -101,23 +101,24 @@ def draw_few(
     """`draw_examples` with replacement, where few of many are drawn: no others are looked at.
 
     `rows` receives those of positive weight, in ascending order, and `weights` what each weighs, times how often it was
-    drawn. `drawn` and `bits`, a number and a bit for each example, are 0 before and after. Returns how many there are.
+    drawn. `counts` and `bits`, a byte and a bit for each example, are 0 before and after. Returns how many there are.
+    (If on average one in eight is drawn, no example is drawn 256 times.)
     """
     n = weight.shape[0]
     z = _start_stream(seed, rule, 0)
     for _ in range(size):
         z += _GOLDEN
         i = np.uint64(_below(z, n))
-        drawn[i] += weight[i]
+        counts[i] += np.uint8(1)
         _mark(bits, i)
     n_drawn = np.uint64(0)
     for word in range(bits.shape[0]):
         left, bits[word] = bits[word], _NONE
         while left != _NONE:
             i = np.uint64(64 * word + count_trailing_zeros(left))
-            rows[n_drawn], weights[n_drawn] = i, drawn[i]
-            n_drawn += np.uint64(drawn[i] > 0.0)
-            drawn[i] = 0.0
+            rows[n_drawn], weights[n_drawn] = i, counts[i] * weight[i]
+            n_drawn += np.uint64(weight[i] > 0.0)
+            counts[i] = 0
             left &= left - _ONE
     return np.int64(n_drawn)
 

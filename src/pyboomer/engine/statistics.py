@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, larger, load, pad, prefetch, splat, store
+from pyboomer.compiling.simd import LANES, larger, load, pad, prefetch, splat, store, total
 
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
 SOME = 16  # examples that memory is asked for at once
@@ -95,16 +95,17 @@ def _resize_dense(layout: Dense, n_labels: int) -> Dense:
 
 
 @by_kind
-def take_labels(layout: Layout, statistics: Array, labels: NDArray[np.int64], taken: Array) -> None:
-    """Copy the statistics of some of the labels, in ascending order: of the Hessian, their rows and columns remain."""
+def take_labels(layout: Layout, statistics: Array, rows: Rows, labels: NDArray[np.int64], taken: Array) -> None:
+    """Copy the statistics of some examples and labels, in ascending order: of H, rows and columns of these remain."""
 
 
 @take_labels.of(Diagonal, Outer, compile=kernel)
-def _take_sections(layout: Any, statistics: Array, labels: NDArray[np.int64], taken: Array) -> None:
+def _take_sections(layout: Any, statistics: Array, rows: Rows, labels: NDArray[np.int64], taken: Array) -> None:
     m = labels.shape[0]
     width, new_width = pad(layout.n_labels), pad(m)
-    for n in range(statistics.shape[0]):
-        for section in range(statistics.shape[1] // width):
+    for r in range(rows.shape[0]):
+        n = rows[r]
+        for section in range(taken.shape[1] // new_width):
             source = statistics[n, section * width : (section + 1) * width]
             target = taken[n, section * new_width : (section + 1) * new_width]
             for i in range(m):
@@ -114,10 +115,11 @@ def _take_sections(layout: Any, statistics: Array, labels: NDArray[np.int64], ta
 
 
 @take_labels.of(Dense, compile=kernel)
-def _take_dense(layout: Dense, statistics: Array, labels: NDArray[np.int64], taken: Array) -> None:
+def _take_dense(layout: Dense, statistics: Array, rows: Rows, labels: NDArray[np.int64], taken: Array) -> None:
     m = labels.shape[0]
     width, new_width = pad(layout.n_labels), pad(m)
-    for n in range(statistics.shape[0]):
+    for r in range(rows.shape[0]):
+        n = rows[r]
         for s in range(taken.shape[1]):
             taken[n, s] = 0.0
         position = new_width
@@ -126,6 +128,56 @@ def _take_dense(layout: Dense, statistics: Array, labels: NDArray[np.int64], tak
             start = width + labels[i] * (labels[i] + 1) // 2
             for j in range(i + 1):
                 taken[n, position + j] = statistics[n, start + labels[j]]
+            position += i + 1
+
+
+@by_kind
+def advance(layout: Layout, statistics: Array, rows: Rows, scores: Array) -> None:
+    """Add scores to some examples to first order: the gradient becomes g + H p, and H stays as it is.
+
+    `scores` has a row for each of the examples, or one row for all.
+    """
+
+
+@advance.of(Diagonal, compile=kernel, error_model="numpy")
+def _advance_diagonal(layout: Diagonal, statistics: Array, rows: Rows, scores: Array) -> None:
+    width, size = scores.shape[1], statistics.shape[1]
+    step = width if scores.shape[0] > 1 else 0
+    for r in range(rows.shape[0]):
+        position = rows[r] * size
+        for k in range(0, width, LANES):
+            change = load(statistics, position + width + k) * load(scores, r * step + k)
+            store(statistics, position + k, load(statistics, position + k) + change)
+
+
+@advance.of(Outer, compile=kernel, error_model="numpy")
+def _advance_outer(layout: Outer, statistics: Array, rows: Rows, scores: Array) -> None:
+    width, size = scores.shape[1], statistics.shape[1]
+    step = width if scores.shape[0] > 1 else 0
+    for r in range(rows.shape[0]):
+        position = rows[r] * size
+        section = position + layout.b * width
+        dot = splat(0.0)
+        for k in range(0, width, LANES):
+            dot = dot + load(statistics, section + k) * load(scores, r * step + k)
+        product = total(dot)
+        for k in range(0, width, LANES):
+            change = load(statistics, position + width + k) * load(scores, r * step + k)
+            change = change - product * load(statistics, section + k)
+            store(statistics, position + k, load(statistics, position + k) + change)
+
+
+@advance.of(Dense, compile=kernel)
+def _advance_dense(layout: Dense, statistics: Array, rows: Rows, scores: Array) -> None:
+    last = scores.shape[0] - 1
+    for r in range(rows.shape[0]):
+        n, p, position = rows[r], scores[min(r, last)], pad(layout.n_labels)
+        for i in range(layout.n_labels):
+            for j in range(i + 1):  # the lower triangle of H
+                h = statistics[n, position + j]
+                statistics[n, i] += h * p[j]
+                if j < i:
+                    statistics[n, j] += h * p[i]
             position += i + 1
 
 
@@ -248,9 +300,9 @@ def _add_block(statistics: Array, first: int, rows: Rows, weights: Array, sums: 
 
 @inner(error_model="numpy")
 def add_row(statistics: Array, n: int, weight: float, sums: Array) -> None:
-    """Add the statistics of one example."""
+    """Add the statistics of one example, as many as `sums` has."""
     size = statistics.shape[1]
-    for s in range(0, size, LANES):
+    for s in range(0, min(size, sums.shape[0]), LANES):
         x = load(statistics, n * size + s)
         store(sums, s, load(sums, s) + weight * x)
         if size < sums.shape[0]:

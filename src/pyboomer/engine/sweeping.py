@@ -18,10 +18,24 @@ from pyboomer.columns.binned import MISSING, OTHER, SHARED, BinnedColumns
 from pyboomer.columns.entries import START, Entries, collect, make_entries
 from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns, collect_stored
-from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.compiling.simd import LANES, load, make_zeros, prefetch, store
-from pyboomer.engine.rating import Rates, Rating, Swept, add_example, finish_rates, rate_runs
+from pyboomer.engine.rating import (
+    BestLabel,
+    BoundOfLabels,
+    HeadByBound,
+    HeadByLabel,
+    HeadBySystem,
+    OneLabel,
+    Rates,
+    Rating,
+    SumOfLabels,
+    Swept,
+    add_example,
+    finish_rates,
+    rate_runs,
+)
 from pyboomer.rules import precision
 from pyboomer.rules.operators import AT_MOST, EQUAL
 
@@ -251,19 +265,51 @@ class BinSums(NamedTuple):
     ones: Array  # (256,): what the sums over a bin are weighted with
 
 
-def make_bin_sums(n_features: int, size: int) -> BinSums:
-    """Room for the sums over the bins of so many features."""
-    sums = make_zeros((n_features * 256, size)).reshape(n_features, 256, size)
-    return BinSums(sums, np.empty((n_features, 256)), np.ones(256))
+class BinBuffer(NamedTuple):
+    """Memory for the sums over bins; `sums` is flat, so that it serves any number of labels."""
+
+    sums: Array
+    weight: Array
+    ones: Array
+
+
+def make_bin_buffer(n_features: int, size: int) -> BinBuffer:
+    """Memory for the sums over the bins of so many features."""
+    return BinBuffer(make_zeros((n_features * 256, size)).ravel(), np.empty((n_features, 256)), np.ones(256))
+
+
+@plain
+def take_bins(buffer: BinBuffer, n_features: int, size: int) -> BinSums:
+    """Sums of so many statistics in a buffer."""
+    sums = buffer.sums[: n_features * 256 * size].reshape((n_features, 256, size))
+    return BinSums(sums, buffer.weight[:n_features], buffer.ones)
+
+
+@by_kind
+def sum_bins(rating: Any, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
+    """Sum the statistics of the covered examples over the bins of some features."""
+
+
+@sum_bins.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, HeadBySystem)
+def _sum_bins(
+    rating: Any, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums
+) -> None:
+    sum_bins_of_rows(codes, features, sample, bins)
+
+
+@sum_bins.of(OneLabel)
+def _sum_bins_of_one(
+    rating: OneLabel, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums
+) -> None:
+    sum_bins_of_pairs(codes, features, sample, bins)
 
 
 @kernel(error_model="numpy")
-def sum_bins(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, first: int, bins: BinSums) -> None:
-    """Sum the statistics of the covered examples over the bins of some features.
+def sum_bins_of_rows(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
+    """Sum rows of statistics.
 
-    All columns from `first` on that there is room for. Examples are taken in blocks that fit the cache: their
-    statistics are read from memory once for all features, and asked for while the block before is summed, a share of
-    them with each feature.
+    Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features, and
+    prefetched while the block before is summed, a share of them with each feature.
     """
     statistics, weights, rows, sums = sample.statistics, sample.weights, sample.rows, bins.sums
     size = statistics.shape[1]
@@ -279,10 +325,10 @@ def sum_bins(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Samp
                 code = np.int64(codes[feature, n])
                 weight = weights[n]
                 bins.weight[i, code] += weight
-                source, target = n * size + first, (i * 256 + code) * width
+                source, target = n * size, (i * 256 + code) * width
                 for s in range(0, width, LANES):
                     store(sums, target + s, load(sums, target + s) + weight * load(statistics, source + s))
-                soon = rows[min(r + BLOCK, last)] * size + first
+                soon = rows[min(r + BLOCK, last)] * size
                 share = i * LANES
                 while share < width:
                     prefetch(statistics, soon + share)
@@ -291,7 +337,7 @@ def sum_bins(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Samp
 
 @kernel
 def sum_bins_of_pairs(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
-    """The same for one label: gradient and curvature of each example."""
+    """Sum pairs of gradient and curvature, of one label."""
     pairs, weights, rows, sums = sample.statistics, sample.weights, sample.rows, bins.sums
     _clear(bins)
     for start in range(0, rows.shape[0], BLOCK):
@@ -318,18 +364,23 @@ def _clear(bins: BinSums) -> None:
 
 @kernel
 def sweep_bins(
-    bins: BinSums, nominal: NDArray[np.int8], rating: Rating, runs: Runs, min_coverage: float, best: float
-) -> tuple[float, int, int, float]:
+    bins: BinSums,
+    nominal: NDArray[np.int8],
+    features: NDArray[np.int64],
+    rating: Rating,
+    runs: Runs,
+    min_coverage: float,
+    best: float,
+) -> tuple[float, np.int64, np.int64, float]:
     """The best condition on some features that beats `best`, given the sums over their bins.
 
-    Its gain, its feature (by its place among them), operator (-1: there is none) and value: a bin number, or a number
-    between two of them.
+    Its gain, feature (-1: there is none), operator and value: a bin number, or a number between two of them.
     """
-    chosen, operator, value = -1, -1, 0.0
+    chosen, operator, value = np.int64(-1), np.int64(-1), 0.0
     for i in range(bins.sums.shape[0]):
-        best, found, found_value = _sweep_feature(bins, i, nominal[i], rating, runs, min_coverage, best)
+        best, found, found_value = _sweep_feature(bins, i, nominal[features[i]], rating, runs, min_coverage, best)
         if found >= 0:
-            chosen, operator, value = i, found, found_value
+            chosen, operator, value = features[i], found, found_value
     return best, chosen, operator, value
 
 

@@ -122,7 +122,10 @@ def update_example_wise(truth: Truth, scores: Array, rows: Rows, statistics: Arr
         scale = 1.0 / (np.exp(-shift) + total(sums))
         for k in range(0, width, LANES):
             p = load(statistics, n * size + k) * scale
-            store(statistics, n * size + k, (zero - load(signs, n * width + k)) * p)
+            g = (zero - load(signs, n * width + k)) * p
+            store(statistics, n * size + k, g)
+            if size > 2 * width:  # H = diag(|g|) - b b^T with b = g, to be kept while g changes to first order
+                store(statistics, n * size + 2 * width + k, g)
             store(statistics, n * size + width + k, p * (1.0 - p) if truth.diagonal else p)
 
 

@@ -1,7 +1,7 @@
 """Boosting is the loop over rules: Algorithm 1.
 
-The loop is compiled and learns a chunk of rules per call, without the interpreter lock. What it leaves behind is the
-scores of the training examples and the statistics that follow from them.
+The loop is compiled and learns a chunk of rules per call, without the interpreter lock. Where several rules make a
+round, their bodies are learned by a call each, side by side, and their heads by another.
 """
 
 from typing import Any, NamedTuple
@@ -12,22 +12,13 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.cpu.refinement import cover, refine_rule
+from pyboomer.engine.cpu.bodies import View, cover, learn_body, select_labels
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
 from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
 from pyboomer.engine.promise import Chunk
-from pyboomer.engine.rating import choose_head, focus_rating, sum_examples
+from pyboomer.engine.rating import choose_head, sum_examples
 from pyboomer.engine.sampling import draw_examples, fill_with_labels
-from pyboomer.engine.statistics import (
-    Layout,
-    add_scores_to_rows,
-    count_columns,
-    resize,
-    sum_label,
-    sum_rows,
-    sum_weights,
-    take_labels,
-)
+from pyboomer.engine.statistics import Layout, add_scores_to_rows, advance, resize, sum_label, sum_rows, sum_weights
 from pyboomer.engine.sweeping import Sample
 from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import update
@@ -63,38 +54,22 @@ class Found(NamedTuple):
 # --- The labels that a rule may be about ------------------------------------------------------------------------------
 
 
-class View(NamedTuple):
-    """The labels that a rule may be about, and their statistics."""
-
-    labels: NDArray[np.int64]
-    statistics: Array
-
-
 @by_kind
-def look_at(examples: Any, labels: Labels, seed: int, rule: int) -> View:
-    """The labels that a rule may be about."""
+def look_at(examples: Any, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
+    """The labels that a rule may be about, and their statistics of some examples."""
 
 
 @look_at.of(Examples)
-def _look_at_all(examples: Examples, labels: Labels, seed: int, rule: int) -> View:
+def _look_at_all(examples: Examples, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
     if not labels.some:
         return View(labels.draw.choices, examples.statistics)
     fill_with_labels(seed, rule, labels.in_turn, labels.draw)
-    return _focus(labels.layout, examples.statistics, labels.draw.drawn, labels.room)
+    return select_labels(labels.layout, examples.statistics, rows, labels.draw.drawn, labels.room)
 
 
 @look_at.of(Hand)
-def _look_at_hand(examples: Hand, labels: Labels, seed: int, rule: int) -> View:
+def _look_at_hand(examples: Hand, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
     return View(examples.labels, examples.statistics)
-
-
-@inner
-def _focus(layout: Layout, statistics: Array, labels: NDArray[np.int64], room: Array) -> View:
-    """Some of the labels."""
-    n, size = statistics.shape[0], count_columns(resize(layout, labels.shape[0]))
-    own = room[: n * size].reshape((n, size))
-    take_labels(layout, statistics, labels, own)
-    return View(labels, own)
 
 
 @by_kind
@@ -156,134 +131,68 @@ def draw_rows(sampling: Sampling, seed: int, rule: int, weight: Array) -> np.int
 
 
 @inner
-def _draw_sample(sampling: Sampling, seed: int, rule: int, weight: Array, statistics: Array) -> Sample:
-    n_sampled = draw_rows(sampling, seed, rule, weight)
+def _take_sample(sampling: Sampling, n_sampled: int, statistics: Array) -> Sample:
     sampled = sampling.rows[:n_sampled]
     return Sample(statistics, sampling.weights, sampled, n_sampled, sum_weights(sampled, sampling.weights))
 
 
-# --- Rules with heads of each kind ------------------------------------------------------------------------------------
+# --- Heads of each kind -----------------------------------------------------------------------------------------------
 
 
 @by_kind
-def learn_rule(
-    heads: Any,
-    columns: Any,
-    plan: Plan,
-    sample: Sample,
-    weight: Array,
-    rule: int,
-    body: Array,
-    found: Found,
-) -> tuple[np.int64, int, int, float, float]:
-    """Learn a rule from a sample (Alg. 1, lines 6 and 7); `weight` is that of all examples.
+def find_head(heads: Any, statistics: Array, rows: Rows, weight: Array, found: Found, m: int) -> tuple[int, float, float]:
+    """Algorithm 2 for a finished body: the head for the m labels in `found`; if m is 0, these are chosen now.
 
-    Returns how many examples it covers, then first in `plan.sampling.rows`, the number of its conditions and of its
-    labels, its gain and its coverage.
+    `found.scores` receives their scores. Returns the number of labels, the gain and the coverage.
     """
 
 
-@learn_rule.of(Complete)
-def _learn_complete(
-    heads: Complete,
-    columns: Any,
-    plan: Plan,
-    sample: Sample,
-    weight: Array,
-    rule: int,
-    body: Array,
-    found: Found,
-) -> tuple[np.int64, int, int, float, float]:
-    search, rows, rating = plan.search, plan.sampling.rows, heads.rating
-    statistics, n_sampled = sample.statistics, sample.n_covered
-    sum_examples(rating, statistics, sample.rows, sample.weights, rating.whole)
-    sample, size, _ = refine_rule(columns, sample, rating, search, rule, body, np.int64(0), 0.0)
-    n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, search.runs.entries.examples)
+@find_head.of(Complete)
+def _find_complete(
+    heads: Complete, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+) -> tuple[int, float, float]:
     k = heads.layout.n_labels
-    gain, coverage = fit_head(
-        heads.layout, statistics, rows[:n_rows], weight, heads.penalty, heads.room, found.scores[:k]
-    )
-    for i in range(k):
-        found.labels[i] = i
-    return n_rows, size, k, gain, coverage
+    gain, coverage = fit_head(heads.layout, statistics, rows, weight, heads.penalty, heads.room, found.scores[:k])
+    return k, gain, coverage
 
 
-@learn_rule.of(Single)
-def _learn_single(
-    heads: Single,
-    columns: Any,
-    plan: Plan,
-    sample: Sample,
-    weight: Array,
-    rule: int,
-    body: Array,
-    found: Found,
-) -> tuple[np.int64, int, int, float, float]:
-    search, rows = plan.search, plan.sampling.rows
-    statistics, n_sampled = sample.statistics, sample.n_covered
-    penalty, choosing, settled, labels = heads.penalty, heads.choosing, heads.settled, found.labels
-    sum_examples(choosing, statistics, sample.rows, sample.weights, choosing.whole)
-    sample, size, best = refine_rule(columns, sample, choosing, search, rule, body[:1], np.int64(0), 0.0)
-    if size > 0:
-        labels[0] = find_best_label(heads.layout, choosing.whole, penalty, heads.gains)
-        pack_pairs(statistics, labels[0], sample.rows, heads.pairs)
-        width = choosing.whole.shape[0] // 2
-        settled.whole[0], settled.whole[1] = choosing.whole[labels[0]], choosing.whole[width + labels[0]]
-        sample = Sample(heads.pairs, sample.weights, sample.rows, sample.n_covered, sample.weight)
-        sample, size, best = refine_rule(columns, sample, settled, search, rule, body, size, best)
-    n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, search.runs.entries.examples)
-    covered = rows[:n_rows]
-    if size == 0:  # nothing to learn from the sample: the label that suits all examples best
-        sum_rows(statistics, 0, covered, weight, choosing.whole)
-        labels[0] = find_best_label(heads.layout, choosing.whole, penalty, heads.gains)
-    g, h, coverage = sum_label(statistics, labels[0], covered, weight)
-    gain, found.scores[0] = solve_label(g, h, penalty)
-    return n_rows, size, 1, gain, coverage
+@find_head.of(Single)
+def _find_single(
+    heads: Single, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+) -> tuple[int, float, float]:
+    if m == 0:  # nothing to learn from the sample: the label that suits all examples best
+        sum_rows(statistics, 0, rows, weight, heads.choosing.whole)
+        found.labels[0] = find_best_label(heads.layout, heads.choosing.whole, heads.penalty, heads.gains)
+    g, h, coverage = sum_label(statistics, found.labels[0], rows, weight)
+    gain, found.scores[0] = solve_label(g, h, heads.penalty)
+    return 1, gain, coverage
 
 
-@kernel
-def pack_pairs(statistics: Array, label: int, rows: Rows, pairs: Array) -> None:
-    """Gradient and curvature of one label, for some examples."""
-    width = statistics.shape[1] // 2
-    for r in range(rows.shape[0]):
-        n = rows[r]
-        pairs[n, 0] = statistics[n, label]
-        pairs[n, 1] = statistics[n, width + label]
-
-
-@learn_rule.of(Partial)
-def _learn_partial(
-    heads: Partial,
-    columns: Any,
-    plan: Plan,
-    sample: Sample,
-    weight: Array,
-    rule: int,
-    body: Array,
-    found: Found,
-) -> tuple[np.int64, int, int, float, float]:
-    search, rows, choosing = plan.search, plan.sampling.rows, heads.choosing
-    statistics, n_sampled = sample.statistics, sample.n_covered
-    sum_examples(choosing, statistics, sample.rows, sample.weights, choosing.whole)
-    sample, size, best = refine_rule(columns, sample, choosing, search, rule, body[:1], np.int64(0), 0.0)
-    total = sum_weights(sample.rows, sample.weights)
-    if size == 0:  # nothing to learn from the sample: the labels that suit all examples best
+@find_head.of(Partial)
+def _find_partial(
+    heads: Partial, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+) -> tuple[int, float, float]:
+    if m == 0:  # nothing to learn from the sample: the labels that suit all examples best
+        choosing = heads.choosing
         sum_examples(choosing, statistics, rows, weight, choosing.whole)
-        total = sum_weights(rows, weight)
-    m = choose_head(choosing, choosing.whole, total)
-    for i in range(m):
-        found.labels[i] = choosing.labels[i]
-    own = _focus(heads.layout, statistics, found.labels[:m], heads.statistics).statistics
-    if size > 0:
-        settled = focus_rating(heads.settled, m)
-        sum_examples(settled, own, sample.rows, sample.weights, settled.whole)
-        sample = Sample(own, sample.weights, sample.rows, sample.n_covered, total)
-        sample, size, best = refine_rule(columns, sample, settled, search, rule, body, size, best)
-    n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, search.runs.entries.examples)
+        m = choose_head(choosing, choosing.whole, sum_weights(rows, weight))
+        for i in range(m):
+            found.labels[i] = choosing.labels[i]
+    own = select_labels(heads.layout, statistics, rows, found.labels[:m], heads.statistics).statistics
     gain, coverage = fit_head(
-        resize(heads.layout, m), own, rows[:n_rows], weight, heads.penalty, heads.room, found.scores[:m]
+        resize(heads.layout, m), own, rows, weight, heads.penalty, heads.room, found.scores[:m]
     )
-    return n_rows, size, m, gain, coverage
+    return m, gain, coverage
+
+
+@inner
+def _shrink_head(heads: Any, learning_rate: float, found: Found, m: int) -> int:
+    """Multiply the scores by the learning rate (line 8), and leave out those that L1 regularisation made 0."""
+    n_scores = 0
+    for i in range(m):
+        found.labels[n_scores], found.scores[n_scores] = found.labels[i], learning_rate * found.scores[i]
+        n_scores += heads.penalty.l1 == 0.0 or found.scores[n_scores] != 0.0
+    return max(n_scores, 1)  # if none is left: the last one, which stands in the first place
 
 
 # --- Algorithm 1 ------------------------------------------------------------------------------------------------------
@@ -299,26 +208,69 @@ def learn_rules(
     rules were learned, and how many examples the last one covers: the first in `plan.sampling.rows`.
     """
     seed, rows, longest = plan.search.seed, plan.sampling.rows, plan.longest
+    scratch = plan.search.runs.entries.examples
     used = used_scores = 0
     n_rows = np.int64(0)
     for t in range(chunk.gain.shape[0]):
         if used + longest > chunk.conditions.shape[0]:
             return t, n_rows
         rule, body = first + t, chunk.conditions[used : used + longest]
-        view = look_at(examples, labels, seed, rule)
-        sample = _draw_sample(plan.sampling, seed, rule, examples.weight, view.statistics)  # line 5
-        n_rows, size, m, gain, coverage = learn_rule(heads, columns, plan, sample, examples.weight, rule, body, found)
+        n_sampled = draw_rows(plan.sampling, seed, rule, examples.weight)  # line 5
+        view = look_at(examples, labels, rows, seed, rule)
+        sample = _take_sample(plan.sampling, n_sampled, view.statistics)
+        sample, size, m = learn_body(heads, columns, plan, sample, rule, body, found.labels)  # line 6
+        n_rows = cover(columns, body[:size], rows, sample.rows.shape[0], n_sampled, scratch)
+        m, gain, coverage = find_head(heads, view.statistics, rows[:n_rows], examples.weight, found, m)  # line 7
         chunk.n_conditions[t], chunk.gain[t], chunk.coverage[t] = size, gain, coverage
         used += size
-        n_scores = 0
-        for i in range(m):  # line 8
-            found.labels[n_scores], found.scores[n_scores] = found.labels[i], plan.learning_rate * found.scores[i]
-            n_scores += heads.penalty.l1 == 0.0 or found.scores[n_scores] != 0.0  # L1 regularisation leaves labels out
-        n_scores = max(n_scores, 1)  # if none is left: the last one, which stands in the first place
-        for i in range(n_scores):
+        m = _shrink_head(heads, plan.learning_rate, found, m)
+        for i in range(m):
             chunk.labels[used_scores + i] = view.labels[found.labels[i]]
             chunk.scores[used_scores + i] = found.scores[i]
-        chunk.n_scores[t] = n_scores
-        used_scores += n_scores
-        change(examples, view, rows[:n_rows], found, n_scores)  # line 4 of the next round
+        chunk.n_scores[t] = m
+        used_scores += m
+        change(examples, view, rows[:n_rows], found, m)  # line 4 of the next round
     return chunk.gain.shape[0], n_rows
+
+
+@kernel
+def learn_one_body(
+    columns: Any, examples: Examples, labels: Labels, heads: Any, plan: Plan, found: Found, rule: int, body: Array
+) -> tuple[int, int]:
+    """Learn the body of a rule (lines 5 and 6); returns how many conditions it has, and labels if these are chosen."""
+    seed, rows = plan.search.seed, plan.sampling.rows
+    n_sampled = draw_rows(plan.sampling, seed, rule, examples.weight)
+    view = look_at(examples, labels, rows[:n_sampled], seed, rule)
+    sample = _take_sample(plan.sampling, n_sampled, view.statistics)
+    sample, size, m = learn_body(heads, columns, plan, sample, rule, body, found.labels)
+    return size, m
+
+
+@kernel
+def fit_one_head(
+    columns: Any,
+    examples: Examples,
+    labels: Labels,
+    heads: Any,
+    plan: Plan,
+    found: Found,
+    rule: int,
+    body: Array,
+    m: int,
+) -> tuple[np.int64, int, float, float]:
+    """Fit the head of a body (lines 7 and 8), and bring the statistics of what it covers up to date to first order.
+
+    Returns how many examples are covered, the first in `plan.sampling.rows`, and labels scored; gain and coverage.
+    """
+    rows = plan.sampling.rows
+    for n in range(rows.shape[0]):
+        rows[n] = n
+    covered = rows[: cover(columns, body, rows, 0, 0, plan.search.runs.entries.examples)]
+    view = look_at(examples, labels, covered, plan.search.seed, rule)
+    m, gain, coverage = find_head(heads, view.statistics, covered, examples.weight, found, m)
+    m = _shrink_head(heads, plan.learning_rate, found, m)
+    for i in range(m):
+        found.labels[i] = view.labels[found.labels[i]]
+    _write_head(found, m)
+    advance(labels.layout, examples.statistics, covered, found.head.reshape((1, found.head.shape[0])))
+    return np.int64(covered.shape[0]), m, gain, coverage

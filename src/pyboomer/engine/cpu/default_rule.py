@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.ledger import Ledger, choose_layout
-from pyboomer.engine.heads import Penalty, make_room, shape_system, solve_system, unpack
+from pyboomer.engine.heads import Penalty, fit_head, make_room, shape_system, solve_system, unpack
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.engine.statistics import Dense, Diagonal, count_columns
 from pyboomer.losses.constant import Solve, minimise_constant
@@ -30,9 +30,7 @@ def learn_default_rule(ledger: Ledger, settings: Settings) -> Chunk:
     """Learn the default rule, which predicts for every label, whatever the other heads are; and apply it."""
     head, gain = find_default_head(ledger, settings)
     k = ledger.n_labels
-    padded = np.zeros(pad(k))
-    padded[:k] = head
-    ledger.threads.add_scores(ledger.scores, ledger.everyone, padded, 0, k)
+    ledger.add_scores(ledger.everyone, np.arange(k), head)
     return Chunk(
         n_conditions=np.zeros(1, dtype=np.int64),
         conditions=np.empty((0, 4)),
@@ -66,7 +64,7 @@ def _take_newton_step(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
     statistics = ledger.statistics if own else make_zeros((len(everyone), count_columns(layout)))
     ledger.write_as(layout, statistics, everyone)
     head, room = np.zeros(pad(k))[:k], make_room(layout)
-    gain, _ = ledger.threads.fit_head(layout, statistics, everyone, ledger.task.weight, penalty, room, head)
+    gain, _ = fit_head(layout, statistics, everyone, ledger.task.weight, penalty, room, head)
     return head, gain
 
 

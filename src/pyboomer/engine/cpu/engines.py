@@ -1,75 +1,82 @@
-"""Two engines of this machine: a ledger of the examples, and how rules are learned from it.
+"""The engine of this process: a training state, and threads that learn the rules of a round side by side.
 
-`ExampleEngine` learns example by example, from columns of any kind; its loops are compiled as a whole. `BinnedEngine`
-learns from binned columns, by steps that threads can share.
+Rounds of one rule are learned by compiled code as a whole, many in a row (`boosting.learn_rules`); larger ones as their
+training state does it (`rounds`).
 """
+
+from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
-from pyboomer.compiling.simd import make_zeros, pad
-from pyboomer.engine import bins
+from pyboomer.columns.binned import BinnedColumns
+from pyboomer.compiling.simd import pad
 from pyboomer.engine.cpu import dealing
-from pyboomer.engine.cpu.boosting import Examples, Found, Hand, learn_rules
+from pyboomer.engine.cpu.boosting import Examples, Hand, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.cpu.sampled import SampledSteps, suits
-from pyboomer.engine.cpu.steps import LocalSteps
+from pyboomer.engine.cpu.rounds import Body, DenseState, OddsState, make_found, suits_odds
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
-from pyboomer.engine.statistics import resize
+from pyboomer.engine.rounds import find_round
+from pyboomer.engine.statistics import count_columns, resize
 
 
-class Learner:
-    """What both engines have: the ledger, the plan, and the rules learned so far."""
+class HostEngine:
+    """See `promise.Engine`.
 
-    def __init__(self, task: Task, settings: Settings, replay: Replay | None, n_rules: int, n_threads: int) -> None:
+    To go on after `n_rules` rules that there are already, `replay` adds their scores.
+    """
+
+    def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
         n, n_labels = task.Y.shape
         single = is_single(settings.head, n_labels)
-        self.task = task
-        self.threads = Threads(n_threads)
-        self.ledger = ledger = Ledger(task, settings.loss, single, self.threads)
+        self.task, self.settings = task, settings
+        self.threads = Threads(settings.n_threads)
+        self.ledger = ledger = Ledger(task, settings.loss, single, self.threads, settings.rules_per_round > 1)
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
+        before = None
         if replay is None:
             self.chunks.append(learn_default_rule(ledger, settings))
             self.n_rules = 1
         else:
-            replayed = ledger.scores[:, :n_labels].copy()
-            replay(replayed, 0, n_rules)
-            ledger.scores[:, :n_labels] = replayed
-        self.plan = make_plan(task, settings, subtracts=not isinstance(self, BinnedEngine))
-        self.labels = plan_labels(ledger.layout, n, settings)
+            before = self._replay(replay)
+        self.by_odds = isinstance(task.columns, BinnedColumns) and suits_odds(ledger, settings)
+        if self.by_odds or settings.rules_per_round > 1:
+            self._plan_rounds(before)
+        else:
+            self._plan_rules(single)
+
+    def _replay(self, replay: Replay) -> np.ndarray | None:
+        """Add the scores of rules that there are; returns those at the beginning of the round, if it has begun."""
+        first, _ = find_round(self.n_rules, self.settings.rules_per_round)
+        scores, k, before = self.ledger.scores, self.ledger.n_labels, None
+        for some in ((0, first), (first, self.n_rules)):
+            if some[0] < some[1]:
+                before = scores.copy() if some[0] == first else None
+                replayed = scores[:, :k].copy()
+                replay(replayed, *some)
+                scores[:, :k] = replayed
+        return before
+
+    # --- Rounds of one rule -------------------------------------------------------------------------------------------
+
+    def _plan_rules(self, single: bool) -> None:
+        """Prepare for rules that are learned one after another."""
+        ledger, settings, task = self.ledger, self.settings, self.task
+        self.labels = plan_labels(ledger.layout, len(task.Y), settings)
         layout = resize(ledger.layout, len(self.labels.draw.drawn))
-        self.heads = plan_heads(layout, n, settings, single)
-
-    def take_rules(self) -> list[Chunk]:
-        """The rules learned since the last call."""
-        chunks, self.chunks = self.chunks, []
-        return chunks
-
-    def training_loss(self) -> float:
-        """The mean loss of the training examples."""
-        return self.ledger.mean_loss()
-
-    def close(self) -> None:
-        """Let the threads go."""
-        self.threads.close()
-
-
-class ExampleEngine(Learner):
-    """Learns example by example."""
-
-    def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
-        super().__init__(task, settings, replay, n_rules, n_threads=1)
-        self.dealer = dealing.find_dealer(self.ledger, self.labels, self.heads, self.plan.search.seed)
+        by_bins = isinstance(task.columns, BinnedColumns) and ledger.sums_bins(settings)
+        self.plan = make_plan(task, settings, count_columns(layout) if by_bins else 0)
+        self.heads = plan_heads(layout, len(task.Y), settings, single, ledger.loss)
+        self.dealer = dealing.find_dealer(ledger, self.labels, self.heads, self.plan.search.seed)
         if self.dealer is None:
-            self.ledger.write()
-        k = self.heads.layout.n_labels
-        self.found = Found(np.empty(k, dtype=np.int64), np.empty(k), make_zeros((1, pad(task.Y.shape[1])))[0])
+            ledger.write()
+        self.found = make_found(layout.n_labels, ledger.n_labels)
 
-    def learn(self, count: int) -> None:
-        """Learn `count` more rules."""
+    def _learn_rules(self, count: int) -> None:
         ledger, plan = self.ledger, self.plan
         most = 1 if isinstance(self.heads, Single) else self.heads.layout.n_labels
         while count > 0:
@@ -93,33 +100,78 @@ class ExampleEngine(Learner):
         examples = Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
         return examples, count if ledger.has_twin else 1
 
-    def training_loss(self) -> float:
-        """The mean loss of the training examples."""
-        if self.dealer is not None:
-            self.dealer.take_back()
-        return super().training_loss()
+    # --- Larger rounds ------------------------------------------------------------------------------------------------
 
+    def _plan_rounds(self, before: np.ndarray | None) -> None:
+        """Prepare for rules that are learned in rounds."""
+        self.dealer = None
+        kind = OddsState if self.by_odds else DenseState
+        self.state = kind(self.ledger, self.settings, before)
+        self.buffers = deque(self.state.make_buffers() for _ in range(self.threads.n_threads))
+        self.pending: list[Chunk] = []  # rules of the round that have not been asked for
+        self.finished: list[Chunk] = []  # those whose scores have not been added to the examples
 
-class BinnedEngine(Learner):
-    """Learns by bins, with several threads if there are any."""
+    def _learn_round(self) -> None:
+        """Learn what is left of the round that the next rule belongs to."""
+        state, rule = self.state, self.n_rules
+        self._apply()
+        state.begin()
+        first, size = find_round(rule, self.settings.rules_per_round)
+        last = first + size
+        if rule < self.settings.n_rules:  # no more than are wanted
+            last = min(last, self.settings.n_rules)
 
-    def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
-        super().__init__(task, settings, replay, n_rules, settings.n_threads)
-        if suits(self.ledger, self.labels, self.heads, self.plan):
-            self.steps: LocalSteps = SampledSteps(self.ledger, self.plan, self.heads)
-        else:
-            self.ledger.write()
-            self.steps = LocalSteps(self.ledger, self.plan, self.heads)
+        def learn_body(rule: int) -> Body:
+            buffers = self.buffers.popleft()
+            try:
+                return state.learn_body(buffers, rule)
+            finally:
+                self.buffers.append(buffers)
 
-    def training_loss(self) -> float:
-        """The mean loss of the training examples."""
-        return self.steps.mean_loss()
+        self.pending = state.fit_heads(rule, self.threads.share(learn_body, range(rule, last)))
+
+    def _apply(self) -> None:
+        """Add the scores of finished rules to the examples."""
+        if self.finished:
+            self.state.apply(self.finished)
+            self.finished = []
+
+    def _take_pending(self, count: int) -> None:
+        while count > 0:
+            if not self.pending:
+                self._learn_round()
+            rules, self.pending = self.pending[:count], self.pending[count:]
+            self.chunks += rules
+            self.finished += rules
+            self.n_rules += len(rules)
+            count -= len(rules)
+
+    # --- The promise --------------------------------------------------------------------------------------------------
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
-        for _ in range(count):
-            self.chunks.append(bins.learn_rule(self.steps, self.labels, self.heads, self.plan, self.n_rules))
-            self.n_rules += 1
+        if hasattr(self, "state"):
+            self._take_pending(count)
+        else:
+            self._learn_rules(count)
+
+    def take_rules(self) -> list[Chunk]:
+        """The rules learned since the last call."""
+        chunks, self.chunks = self.chunks, []
+        return chunks
+
+    def training_loss(self) -> float:
+        """The mean loss of the training examples."""
+        if hasattr(self, "state"):
+            self._apply()
+            return self.state.mean_loss()
+        if self.dealer is not None:
+            self.dealer.take_back()
+        return self.ledger.mean_loss()
+
+    def close(self) -> None:
+        """End the threads."""
+        self.threads.close()
 
 
 def _make_chunk(count: int, longest: int, most: int) -> Chunk:

@@ -10,8 +10,17 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty, fit_head, make_room
-from pyboomer.engine.promise import Task
-from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
+from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.statistics import (
+    Dense,
+    Diagonal,
+    Layout,
+    Outer,
+    add_scores_to_rows,
+    count_columns,
+    resize,
+    take_labels,
+)
 from pyboomer.losses import Loss
 from pyboomer.losses.truth import JointTruth, pad_signs, pad_weight
 from pyboomer.losses.twins import BEGIN, GRADIENT_IS_B, NO_TWIN, sum_values, tell_truth
@@ -19,13 +28,13 @@ from pyboomer.losses.twins import BEGIN, GRADIENT_IS_B, NO_TWIN, sum_values, tel
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
 
 
-def choose_layout(loss: Loss, n_labels: int, single: bool) -> Layout:
-    """The layout of the statistics for a loss, and for single- or multi-label heads."""
+def choose_layout(loss: Loss, n_labels: int, single: bool, in_rounds: bool = False) -> Layout:
+    """The layout of the statistics for a loss, for single- or multi-label heads, and for rounds of several rules."""
     if single or loss.shape == "diagonal":
         return Diagonal(n_labels)
     if loss.shape == "dense":
         return Dense(n_labels)
-    return Outer(n_labels, 0 if loss in GRADIENT_IS_B else 2)
+    return Outer(n_labels, 0 if loss in GRADIENT_IS_B and not in_rounds else 2)
 
 
 class Ledger:
@@ -39,9 +48,11 @@ class Ledger:
         Whether heads are about one label, so that the diagonal of the Hessian is all that matters.
     threads : Threads
         Who does what takes long.
+    in_rounds : bool
+        Whether rules are learned in rounds, while which Hessians stay as they are and gradients do not.
     """
 
-    def __init__(self, task: Task, loss: Loss, single: bool, threads: Threads) -> None:
+    def __init__(self, task: Task, loss: Loss, single: bool, threads: Threads, in_rounds: bool = False) -> None:
         n, k = task.Y.shape
         self.task, self.loss, self.threads, self.n_labels = task, loss, threads, k
         label_weight = task.label_weight
@@ -52,7 +63,7 @@ class Ledger:
         self.scores = make_zeros((n, pad(k)))
         if loss in BEGIN:
             self.scores[:, :k] = BEGIN[loss](task.Y)
-        self.layout = choose_layout(loss, k, single)
+        self.layout = choose_layout(loss, k, single, in_rounds)
         weight = pad_weight(task.Y.shape, label_weight)
         self.truth = tell_truth(loss, isinstance(self.layout, Diagonal), self.signs, weight)
         self.has_twin = isinstance(self.truth, JointTruth) or self.truth.loss != NO_TWIN
@@ -99,22 +110,31 @@ class Ledger:
         if len(labels) < self.n_labels:
             own = resize(layout, len(labels))
             taken = np.empty((len(rows), count_columns(own)))
-            take_labels(layout, statistics, labels, taken)
+            take_labels(layout, statistics, np.arange(len(rows), dtype=np.uint32), labels, taken)
             layout, statistics = own, taken
         head, everyone = np.empty(len(labels)), np.arange(len(rows), dtype=np.uint32)
         gain, _ = fit_head(layout, statistics, everyone, self.task.weight[rows], penalty, make_room(layout), head)
         return head, gain
 
-    def apply(self, rows: Rows, labels: NDArray[np.int64], scores: Array) -> None:
-        """Add scores to some examples, and bring their statistics up to date (Alg. 1, line 4)."""
+    def add_scores(self, rows: Rows, labels: NDArray[Any], scores: Array) -> None:
+        """Add scores of some labels to those of some examples."""
         head = np.zeros(pad(self.n_labels))
         head[labels] = scores
-        first, last = int(labels[0]), int(labels[-1]) + 1
-        self.threads.add_scores(self.scores, rows, head, first, last)
+        add_scores_to_rows(self.scores, rows, head, int(labels[0]), int(labels[-1]) + 1)
+
+    def apply(self, rows: Rows, labels: NDArray[Any], scores: Array) -> None:
+        """Add scores to some examples, and bring their statistics up to date (Alg. 1, line 4)."""
+        self.add_scores(rows, labels, scores)
         if self.has_twin:
+            first, last = int(labels[0]), int(labels[-1]) + 1
             self.threads.update(self.truth, self.scores, rows, self.statistics, first, last)
         else:
             self.write(rows)
+
+    def sums_bins(self, settings: Settings) -> bool:
+        """Whether histograms rate candidates; there are none of Hessians, which exact search takes."""
+        exact = settings.search == "exact" or isinstance(self.layout, Dense)
+        return not exact or isinstance(self.layout, Diagonal)
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""

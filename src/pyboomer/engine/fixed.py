@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.simd import LANES, add_bits, larger, largest, load, pad, splat, store
-from pyboomer.engine.cpu.sampled import Odds, derive, fetch_odds
 from pyboomer.engine.statistics import Outer, fetch_rows
 
 Whole = NDArray[np.int64]
@@ -23,7 +22,7 @@ BITS = np.float64(MAGIC).view(np.int64)
 LEAST = -1000  # the exponent of the smallest unit: one by it is still a number
 BITS_OF_VALUE, BITS_OF_SUM = 44, 62
 BLOCK = 256  # examples that stay in the cache while all is added up
-SOME = 32  # examples that memory is asked for at once, see `cpu.sampled.BLOCK`
+SOME = 32  # examples that memory is asked for at once
 
 
 def choose_unit(largest: float, total: float) -> float:
@@ -99,30 +98,6 @@ def add_systems(
         factor = scales.statistics * weights[n]
         for s in range(sums.shape[0]):
             sums[s] += fix(factor * row[s])
-    return weight
-
-
-@kernel(error_model="numpy")
-def add_odds(odds: Odds, rows: Rows, weights: Array, scales: Scales, sums: Whole) -> np.int64:
-    """`add_rows` where statistics are computed from odds, see `cpu.sampled`."""
-    width, magic, bits = odds.shape[1], splat(MAGIC), sums.view(np.float64)
-    weight = np.int64(0)
-    fetch_odds(odds, rows, 0)
-    for begin in range(0, rows.shape[0], SOME):
-        end = min(begin + SOME, rows.shape[0])
-        fetch_odds(odds, rows, end)
-        for k in range(0, width, LANES):
-            one, two = load(bits, k), load(bits, width + k)
-            for r in range(begin, end):
-                g, h = derive(odds, rows[r] * width + k)
-                factor = scales.statistics * weights[rows[r]]
-                one, two = add_bits(one, factor * g + magic), add_bits(two, factor * h + magic)
-            store(bits, k, one)
-            store(bits, width + k, two)
-        for r in range(begin, end):
-            weight += fix(scales.weight * weights[rows[r]])
-    for s in range(2 * width):
-        sums[s] -= rows.shape[0] * BITS
     return weight
 
 
