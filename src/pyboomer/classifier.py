@@ -96,6 +96,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         *,
         head: str | int | float = "multi",
         n_rules: int | str = "auto",
+        rules_per_round: str | int = "auto",
         default_rule: str = "minimum",
         learning_rate: str | float = "auto",
         l1: float = 0.0,
@@ -129,6 +130,7 @@ class BoomerClassifier(ClassifierMixin, RuleEstimator):
         self.loss = loss
         self.head = head
         self.n_rules = n_rules
+        self.rules_per_round = rules_per_round
         self.default_rule = default_rule
         self.learning_rate = learning_rate
         self.l1 = l1

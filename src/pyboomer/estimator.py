@@ -47,6 +47,7 @@ from pyboomer.learning.sizing import (
     find_max_labels,
     find_max_samples,
     find_n_rules,
+    find_rules_per_round,
 )
 from pyboomer.learning.stopping import Validation, validate_by_loss, validate_by_scorer
 from pyboomer.learning.training import Lesson, Trained, Watch, train
@@ -73,6 +74,7 @@ class RuleEstimator(BaseEstimator, ABC):
     # parameters that all estimators have, of those that are read here
     loss: str | Loss
     n_rules: int | str
+    rules_per_round: int | str
     learning_rate: str | float
     max_samples: str | int | float | None
     l1: float
@@ -259,6 +261,9 @@ class RuleEstimator(BaseEstimator, ABC):
         own = {
             "loss": self._find_loss(),
             "n_rules": find_n_rules(self.n_rules, examples, drawn),
+            "rules_per_round": find_rules_per_round(
+                self.rules_per_round, examples.size, getattr(self, "search", "bound")
+            ),
             "learning_rate": find_learning_rate(self.learning_rate, examples, self.loss_, drawn),
             "max_features": find_max_features(self.max_features, examples.size, len(schema.names)),
             "max_samples": find_max_samples(self.max_samples, examples.size),

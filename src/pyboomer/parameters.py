@@ -130,6 +130,15 @@ PARAMETERS = (
         "labels, but at least 3000 and at most 15,000.",
     ),
     Parameter(
+        "rules_per_round",
+        "auto",
+        '"auto" or a whole number from 1 to 32',
+        lambda value: _one_of("auto")(value) or (_is_whole(value, 1) and value <= 32),
+        "The largest number of rules whose conditions are chosen from the same statistics. Such a round can be learned "
+        "by several threads, or by a GPU at once. Rounds grow: rule t begins one of t / 50 rules. 1 is the algorithm "
+        'of the paper. "auto": 32 for more than 20,000 examples, unless search="exact"; else 1.',
+    ),
+    Parameter(
         "default_rule",
         "minimum",
         '"minimum" or "newton"',
@@ -424,6 +433,7 @@ _OF_NUMBERS = {"n_rules": _N_RULES, "sampling": _SAMPLING} | {
 PAPER: dict[str, Any] = {
     "loss": "example-wise-logistic",
     "n_rules": 1000,
+    "rules_per_round": 1,
     "default_rule": "newton",
     "learning_rate": 0.3,
     "max_samples": None,

@@ -77,6 +77,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         *,
         head: str | int | float = "multi",
         n_rules: int = 500,
+        rules_per_round: str | int = "auto",
         learning_rate: str | float = 0.1,
         l1: float = 0.0,
         l2: float = 1.0,
@@ -104,6 +105,7 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         self.loss = loss
         self.head = head
         self.n_rules = n_rules
+        self.rules_per_round = rules_per_round
         self.learning_rate = learning_rate
         self.l1 = l1
         self.l2 = l2

@@ -10,7 +10,7 @@ import click
 from pyboomer.cli.group import boomer, quiet_option
 from pyboomer.cli.options import LearnerCommand, list_given
 
-COMPILED = ("loss", "head", "search", "max_bins", "max_labels", "sampling", "n_jobs", "device")  # what code is for
+COMPILED = ("loss", "head", "search", "max_bins", "max_labels", "sampling", "rules_per_round", "device")
 
 
 @boomer.command(cls=LearnerCommand, only=COMPILED)

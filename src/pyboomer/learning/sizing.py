@@ -41,6 +41,7 @@ SLOWEST, FASTEST = 1 / 15, 0.4
 SMALL = 2_500  # examples that are learned as slowly as possible
 ENOUGH, SHARE = 20_000, 20  # examples to choose conditions by: so many, or one of so many if that is more
 RULES, MOST_TIMES = 3000, 5  # how many are learned, and how many times as many at most, if labels are many
+LARGEST_ROUND = 32  # rules; measured
 FOR_EACH = 10_000  # examples that each label has all these rules for
 MANY_LABELS, SOME_LABELS = 33, 16  # of so many, rules are about a part if X is sparse: by any loss, by the joint one
 FEATURES = 30  # one of so many is drawn, if that is between the logarithm and the root of how many there are
@@ -81,6 +82,13 @@ def find_n_rules(n_rules: int | str, examples: Examples, drawn: int | None = Non
         return RULES
     times = min(max(examples.size * n_labels / drawn / FOR_EACH, 1), MOST_TIMES)
     return round(RULES * times / 100) * 100
+
+
+def find_rules_per_round(rules_per_round: int | str, n: int, search: str) -> int:
+    """How many rules may be learned from the same statistics, from n examples."""
+    if not isinstance(rules_per_round, str):
+        return int(rules_per_round)
+    return LARGEST_ROUND if n > ENOUGH and search != "exact" else 1
 
 
 def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss, drawn: int | None = None) -> float:
