@@ -17,7 +17,6 @@ from pyboomer.compiling.device import Device, Launch, find_device, find_fields, 
 from pyboomer.engine.cpu.default_rule import find_default_head, merge_equal
 from pyboomer.engine.cpu.ledger import Ledger, choose_layout
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.cuda import needless
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.plan import is_single
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
@@ -225,7 +224,6 @@ class CudaEngine:
             "out_facts": ((rules, 2), np.float64),
             "scratch": (self.row_blocks * (THREADS // 32) * (2 * n_vectors + k) if joint else 0, np.float64),
             "losses": (self.row_blocks, np.float64),
-            **needless.list_arrays(rules),
         }
         if self.draws_labels:
             arrays["label_draws"] = ((rules, len(self.labels.drawn)), np.int32)
@@ -444,17 +442,14 @@ class CudaEngine:
             nonzero = kept & (scores != 0)
             nonzero[np.arange(count), counts - 1] |= ~nonzero.any(axis=1)
             kept = nonzero
-        conditions = bodies[np.arange(bodies.shape[1]) < sizes[:, None]]
-        heirs = needless.find_heirs_of(self.device, self.arrays, self.fit, self.task.columns, sizes, conditions)
         return Chunk(
             n_conditions=sizes.astype(np.int64),
-            conditions=conditions,
+            conditions=bodies[np.arange(bodies.shape[1]) < sizes[:, None]],
             n_scores=kept.sum(axis=1),
             labels=labels[kept],
             scores=scores[kept],
             coverage=facts[:, 1].copy(),
             gain=facts[:, 0].copy(),
-            heirs=heirs,
         )
 
     # --- What training asks for ---------------------------------------------------------------------------------------
@@ -503,7 +498,6 @@ def _make_default_chunk(head: np.ndarray, gain: float, weight: float) -> Chunk:
         scores=np.array(head),
         coverage=np.array([weight]),
         gain=np.array([gain]),
-        heirs=np.empty(0, dtype=np.int64),
     )
 
 

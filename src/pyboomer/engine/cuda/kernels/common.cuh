@@ -26,7 +26,6 @@ typedef long long i64;
 #define BIN_THREADS 512  // of a block that sums over bins
 #define EACH 4       // examples that a thread looks at before it asks for places in a list
 #define LARGEST_SYSTEM 48  // labels up to which Eq. 16 is solved by elimination
-#define PATTERN_WORDS 16  // 2^10 sets of conditions
 #define CG_TOLERANCE 1e-10  // of the residual of conjugate gradients, relative to the right-hand side
 
 // Operators; a negation is the operator before it, plus one.
@@ -83,10 +82,6 @@ struct Fit {
   const u8* settled;         // (N,)
   double* scratch;           // (blocks, 2 V + K)
   double* losses;            // (blocks,)
-  u64* proven;               // (rules,) of needless conditions, see there; zeros before
-  u64* unproven;             // (rules,)
-  u64* patterns;             // (rules, PATTERN_WORDS) zeros before
-  int* heirs;                // (rules, 64) zeros before
   i64 N;
   i64 K;
   i64 stride;                // numbers between two rows of statistics: a multiple of 8, the size of a sector
