@@ -30,6 +30,7 @@ from pyboomer.compiling.simd import (
 )
 from pyboomer.engine.fixed import BITS, MAGIC, Scales, Whole, fix
 from pyboomer.engine.heads import Penalty, solve_diagonal
+from pyboomer.engine.histograms import Terms
 from pyboomer.engine.statistics import Diagonal
 from pyboomer.losses.truth import Truth
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
@@ -115,15 +116,18 @@ def write_statistics(odds: Odds, rows: Rows, statistics: Array) -> None:
                 store(statistics, r * size + width + k, h)
 
 
-@kernel
-def copy_codes(
-    codes: NDArray[np.uint8], features: NDArray[np.int64], examples: Rows, places: Rows, own: NDArray[np.uint8]
-) -> None:
-    """Copy the bin numbers of some features for the examples at some places of a sample."""
-    for i in range(features.shape[0]):
-        source, target = codes[features[i]], own[features[i]]
-        for r in range(places.shape[0]):
-            target[places[r]] = source[examples[places[r]]]
+@kernel(error_model="numpy")
+def write_terms(odds: Odds, rows: Rows, weights: Array, scale: float, terms: Terms) -> None:
+    """The same times the weights, in whole numbers."""
+    width, size, magic = odds.shape[1], terms.shape[1], splat(MAGIC)
+    for begin in range(0, rows.shape[0], BLOCK):
+        fetch_odds(odds, rows, begin + BLOCK)
+        for r in range(begin, min(begin + BLOCK, rows.shape[0])):
+            factor = scale * weights[r]
+            for k in range(0, width, LANES):
+                g, h = derive(odds, rows[r] * width + k)
+                store(terms, r * size + k, factor * g + magic - magic)
+                store(terms, r * size + width + k, factor * h + magic - magic)
 
 
 # --- All examples: the heads of a round -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.cpu.bodies import View, cover, learn_body, select_labels
+from pyboomer.engine.bodies import View, cover, learn_body, select_labels
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
 from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
 from pyboomer.engine.promise import Chunk

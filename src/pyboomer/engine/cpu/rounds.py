@@ -16,7 +16,6 @@ from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import odds
-from pyboomer.engine.cpu.bodies import GatheredColumns, learn_body
 from pyboomer.engine.cpu.boosting import Examples, Found, draw_rows, fit_one_head, learn_one_body
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.fixed import Scales, choose_unit
@@ -24,55 +23,48 @@ from pyboomer.engine.heads import Penalty
 from pyboomer.engine.plan import Complete, Heads, Labels, Plan, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.promise import Chunk, Settings
 from pyboomer.engine.sampling import count_examples, count_labels, draw_few
-from pyboomer.engine.statistics import advance, count_columns, resize, sum_weights
-from pyboomer.engine.sweeping import Sample
+from pyboomer.engine.samples import (
+    Codes,
+    GatheredSample,
+    gather_rows,
+    learn_from_sample,
+    make_rows_of_codes,
+    make_sample,
+    transpose_codes,
+)
+from pyboomer.engine.statistics import advance, count_columns, resize
 from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import LABEL_WISE
 
 
+EVERY_LABEL = np.empty(0, dtype=np.int64)
 FEW = 8  # a sample is small if there are so many times as many examples
 LARGEST_LOSS = 128.0  # of a label, by odds that are as small or as large as they may be
 
 
-class Gathered(NamedTuple):
-    """The sample of a rule."""
+class SampleBuffers(NamedTuple):
+    """The memory of a thread that learns bodies from small samples."""
 
-    columns: BinnedColumns
-    examples: Rows  # in ascending order ...
-    rows: Rows  # ... and their numbers here
-    weights: Array
-    statistics: Array
+    plan: Plan
+    heads: Complete
+    sample: GatheredSample
+    examples: Rows
     counts: NDArray[np.uint8]  # (N,): zeros
 
 
 @kernel
-def learn_sampled_body(
-    codes: NDArray[np.uint8],
-    odds_of_all: odds.Odds,
-    weight: Array,
-    heads: Complete,
-    plan: Plan,
-    own: Gathered,
-    rule: int,
-    body: Array,
-    labels: NDArray[np.int64],
-) -> int:
-    """Learn the body of a rule from a gathered sample (lines 5 and 6); returns how many conditions it has."""
-    sampling, search, seed = plan.sampling, plan.search, plan.search.seed
-    if sampling.strata.ends.shape[0] > 0:
+def draw_and_learn(buffers: SampleBuffers, codes: Codes, odds_: odds.Odds, weight: Array, rule: int, body: Array) -> int:
+    """Draw a sample, and learn the body of a rule from it (lines 5 and 6); returns the number of conditions."""
+    plan, heads, own, examples, counts = buffers
+    sampling, seed, bits = plan.sampling, plan.search.seed, plan.search.runs.entries.bits
+    if sampling.strata.ends.shape[0] == 0:
+        n = draw_few(seed, rule, sampling.size, weight, counts, bits, examples, own.weights)
+    else:
         n = draw_rows(sampling, seed, rule, weight)
         for i in range(n):
-            own.examples[i], own.weights[i] = sampling.rows[i], sampling.weights[sampling.rows[i]]
-    else:
-        bits = search.runs.entries.bits
-        n = draw_few(seed, rule, sampling.size, weight, own.counts, bits, own.examples, own.weights)
-    for i in range(n):
-        own.rows[i] = i
-    rows, examples = own.rows[:n], own.examples[:n]
-    odds.write_statistics(odds_of_all, examples, own.statistics)
-    sample = Sample(own.statistics, own.weights, rows, n, sum_weights(rows, own.weights))
-    columns = GatheredColumns(codes, examples, own.columns)
-    return learn_body(heads, columns, plan, sample, rule, body, labels)[1]
+            examples[i], own.weights[i] = sampling.rows[i], sampling.weights[sampling.rows[i]]
+    gather_rows(codes, odds_, examples[:n], own)
+    return learn_from_sample(heads, plan, own, n, rule, body)
 
 
 class Body(NamedTuple):
@@ -165,16 +157,6 @@ class DenseState:
         return self.ledger.mean_loss()
 
 
-class SampledBuffers(NamedTuple):
-    """The memory of a thread that learns bodies from small samples, gathered and numbered anew."""
-
-    plan: Plan
-    heads: Complete
-    sample: Gathered
-    scratch: odds.Scratch
-    labels: NDArray[np.int64]
-
-
 class OddsState:
     """Odds of all examples, for the label-wise logistic loss and heads about all labels, where samples are small."""
 
@@ -186,38 +168,33 @@ class OddsState:
         self.changes = np.empty((0, 1))
         if before is not None:
             self.odds, self.changes = odds.find_odds(ledger.truth, before), ledger.scores - before
-        n, weight = len(self.odds), self.task.weight
+        n, weight, codes = len(self.odds), self.task.weight, self.columns.codes
+        self.rows_of_codes = make_rows_of_codes(n, len(codes))
+        for part in self._divide():
+            transpose_codes(codes, part.start, part.stop, self.rows_of_codes)
         self.masks = np.zeros(n, dtype=np.uint32)
         largest, total = float(weight.max()), float(weight.sum())
         self.scales = Scales(*(1 / choose_unit(largest, total) for _ in range(2)))  # no statistic is larger than 1
         self.n_applied = 0
 
-    def make_buffers(self) -> SampledBuffers:
+    def make_buffers(self) -> SampleBuffers:
         """Memory for one more thread."""
-        settings, size = self.settings, count_columns(self.layout)
-        plan = make_plan(self.task, settings, size)
-        n_samples, n_features = plan.sampling.size, len(self.columns.codes)
+        settings, k = self.settings, self.layout.n_labels
+        plan = make_plan(self.task, settings, 0)
         heads = plan_heads(self.layout, 0, settings, False, settings.loss)
         assert isinstance(heads, Complete)
-        own = BinnedColumns(np.empty((n_features, n_samples), dtype=np.uint8), self.columns.nominal)
-        sample = Gathered(
-            *(own, np.empty(n_samples, dtype=np.uint32), np.empty(n_samples, dtype=np.uint32), np.empty(n_samples)),
-            *(make_zeros((n_samples, size)), np.zeros(len(self.odds), dtype=np.uint8)),
-        )
-        k = self.layout.n_labels
-        return SampledBuffers(plan, heads, sample, odds.make_scratch(k), np.empty(k, dtype=np.int64))
+        size, n_drawn = plan.sampling.size, len(plan.search.features.drawn)
+        sample = make_sample(size, self.columns.nominal, k, n_drawn)
+        return SampleBuffers(plan, heads, sample, np.empty(size, dtype=np.uint32), np.zeros(len(self.odds), np.uint8))
 
     def begin(self) -> None:
         """Statistics are computed from odds, which are up to date."""
 
-    def learn_body(self, buffers: SampledBuffers, rule: int) -> Body:
+    def learn_body(self, buffers: SampleBuffers, rule: int) -> Body:
         """Learn a body (Alg. 1, lines 5 and 6)."""
-        plan, heads, sample, _, labels = buffers
-        body = np.empty((plan.longest, 4))
-        size = learn_sampled_body(
-            *(self.columns.codes, self.odds, self.task.weight, heads, plan, sample, rule, body, labels)
-        )
-        return Body(body[:size].copy(), labels)
+        body = np.empty((buffers.plan.longest, 4))
+        size = draw_and_learn(buffers, self.rows_of_codes, self.odds, self.task.weight, rule, body)
+        return Body(body[:size].copy(), EVERY_LABEL)
 
     def fit_heads(self, first: int, bodies: Sequence[Body]) -> list[Chunk]:  # noqa: ARG002
         """Fit the heads (lines 7 and 8)."""
@@ -233,7 +210,7 @@ class OddsState:
             )
             return sums
 
-        parts = self.threads.share(work, self._divide())
+        parts = self.threads.share(work, self._divide(n_rules))
         sums = odds.RoundSums(*(np.sum(own, axis=0) for own in zip(*parts, strict=True)))
         self.odds, self.changes = self.now, self.changes[:0]
         heads = odds.RoundHeads(np.empty((n_rules, k)), np.empty(n_rules), np.empty(n_rules))
@@ -249,8 +226,9 @@ class OddsState:
             rules.append(make_rule(body.conditions, labels, scores[labels], coverage, gain))
         return rules
 
-    def _divide(self) -> list[slice]:
-        return self.threads.divide(len(self.odds), self.odds.shape[1] + len(self.columns.codes) // 8, odds.CHUNK)
+    def _divide(self, n_rules: int = 1) -> list[slice]:
+        """Parts of the examples that take about as long as threads need to be woken up, or longer."""
+        return self.threads.divide(len(self.odds), (2 + n_rules) * self.odds.shape[1], odds.CHUNK)
 
     def apply(self, rules: Sequence[Chunk]) -> None:
         """Add the scores of the next rules of the round to the examples that they cover."""
@@ -261,7 +239,7 @@ class OddsState:
             scratch = odds.make_scratch(self.layout.n_labels)
             odds.multiply_odds(self.odds, self.masks, which, self.factors, scratch, part.start, part.stop)
 
-        self.threads.share(work, self._divide())
+        self.threads.share(work, self._divide(len(rules)))
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""

@@ -15,8 +15,8 @@ from pyboomer.losses.joint_twin import make_scratch
 from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
 
-ENOUGH = 2**19  # numbers that a thread should at least have to read: to divide the work and wake it up takes time, too
-PARTS = 4  # for each thread, as threads do not run equally fast
+ENOUGH = 2**20  # numbers that a part should have to read, at least: to divide the work and wake up a thread takes time
+PARTS = 2  # for each thread, as threads do not run equally fast
 
 
 class Threads:
