@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Rows
+from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.simd import (
     LANES,
@@ -32,7 +32,6 @@ from pyboomer.engine.fixed import BITS, MAGIC, Scales, Whole, fix
 from pyboomer.engine.heads import Penalty, solve_diagonal
 from pyboomer.engine.histograms import Terms
 from pyboomer.engine.statistics import Diagonal
-from pyboomer.losses.truth import Truth
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 CHUNK = 4096  # examples that a temporary array is made for
@@ -70,13 +69,12 @@ def make_round_sums(n_rules: int, n_labels: int) -> RoundSums:
     return RoundSums(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
 
 
-def find_odds(truth: Truth, scores: Array) -> Odds:
-    """The odds that scores stand for."""
-    odds = np.empty(scores.shape, dtype=np.float32)
-    for begin in range(0, len(scores), CHUNK):
-        some = slice(begin, begin + CHUNK)
-        odds[some] = truth.signs[some] * np.clip(np.exp(np.clip(scores[some], -99, 99)), 1 / MOST, MOST)
-    return odds
+def write_odds(signs: Signs, scores: Array, odds: Odds, part: slice) -> None:
+    """Compute the odds of some examples from their scores, (N, width), or one row for all."""
+    for begin in range(part.start, part.stop, CHUNK):
+        some = slice(begin, min(begin + CHUNK, part.stop))
+        sizes = np.clip(np.exp(np.clip(scores[some] if len(scores) > 1 else scores, -99, 99)), 1 / MOST, MOST)
+        np.multiply(signs[some], sizes, out=odds[some], casting="same_kind")
 
 
 @inner(error_model="numpy", forceinline=True)

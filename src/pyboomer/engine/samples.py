@@ -19,6 +19,7 @@ from pyboomer.compiling.simd import LANES, make_zeros, pad, prefetch
 from pyboomer.engine.bodies import BINS_FROM, refine_rule
 from pyboomer.engine.histograms import (
     BinBuffer,
+    BinSums,
     Terms,
     make_term_buffer,
     make_terms,
@@ -94,10 +95,11 @@ def transpose_codes(codes: NDArray[np.uint8], first: int, last: int, rows: Codes
 
 
 @kernel(error_model="numpy")
-def gather_rows(codes: Codes, odds: Odds, examples: Rows, own: GatheredSample) -> None:
-    """Copy bin numbers and odds of some examples to a sample."""
-    _copy_rows(codes.view(np.uint64), examples, own.codes.view(np.uint64))
-    _copy_rows(odds.view(np.uint64), examples, own.odds.view(np.uint64))
+def gather_rows(codes: Codes, odds: Odds, examples: Rows, first: int, last: int, own: GatheredSample) -> None:
+    """Copy bin numbers and odds of the examples from `first` to `last` - 1 to a sample."""
+    some = examples[first:last]
+    _copy_rows(codes.view(np.uint64), some, own.codes[first:last].view(np.uint64))
+    _copy_rows(odds.view(np.uint64), some, own.odds[first:last].view(np.uint64))
 
 
 @inner(error_model="numpy")
@@ -123,47 +125,59 @@ class Search(NamedTuple):
     is_over: bool
 
 
-@inner
-def begin_search(own: GatheredSample, n: int) -> Search:
-    """Compute the terms of a sample of n examples."""
+@kernel
+def begin_search(plan: Plan, own: GatheredSample, n: int, rule: int) -> Search:
+    """Begin to learn a body from n examples, of which the weights are known; draw the features of the first condition."""
     for i in range(n):
         own.rows[i] = i
-    rows = own.rows[:n]
-    weight = sum_weights(rows, own.weights)
+    weight = sum_weights(own.rows[:n], own.weights)
     _, exponent = math.frexp(weight)
-    scale = math.ldexp(1.0, 30 - exponent)  # no gradient is larger than 1, so that no sum exceeds 31 bits
-    write_terms(own.odds, rows, own.weights, scale, own.terms)
-    for b in range(own.bins.units.shape[0]):
-        own.bins.units[b] = 1 / scale
+    for b in range(own.bins.units.shape[0]):  # no gradient is larger than 1, so that no sum exceeds 31 bits
+        own.bins.units[b] = math.ldexp(1.0, exponent - 30)
+    fill_with_draw(plan.search.seed, rule, 1, plan.search.features)
     return Search(n, 0, NOISE * weight, n < BINS_FROM)
 
 
-@inner
-def add_condition(
-    heads: Complete, plan: Plan, own: GatheredSample, search: Search, body: Array
-) -> Search:
-    """Add the best condition by the histograms of the drawn features to a body, and keep what meets it."""
+@kernel(error_model="numpy")
+def find_terms(own: GatheredSample, first: int, last: int) -> None:
+    """Compute the terms of the examples from `first` to `last` - 1."""
+    scale = 1 / own.bins.units[0]
+    write_terms(own.odds[first:last], own.rows[: last - first], own.weights[first:last], scale, own.terms[first:last])
+
+
+@kernel
+def sum_features(plan: Plan, own: GatheredSample, search: Search, first: int, last: int) -> None:
+    """Fill the histograms of the drawn features from `first` to `last` - 1."""
+    features = plan.search.features.drawn[first:last]
+    bins = take_bins(own.bins, plan.search.features.drawn.shape[0], own.terms.shape[1])
+    some = BinSums(bins.sums[first:last], bins.weight[first:last], bins.units)
+    sum_bins_of_terms(own.codes, features, own.terms, own.rows[: search.n], own.weights, some)
+
+
+@kernel
+def add_condition(heads: Complete, plan: Plan, own: GatheredSample, search: Search, rule: int, body: Array) -> Search:
+    """Add the best condition by the histograms to a body, filter the sample, and draw features for the next one."""
     drawn = plan.search.features.drawn
     bins = take_bins(own.bins, drawn.shape[0], own.terms.shape[1])
     gain, feature, operator, value = sweep_bins(
         bins, own.nominal, drawn, heads.rating, plan.search.runs, plan.search.min_coverage, search.gain
     )
+    size = search.size
     if feature < 0:
-        return Search(search.n, search.size, search.gain, True)
-    size, kept = search.size, np.uint64(0)
+        return Search(search.n, size, search.gain, True)
+    kept = np.uint64(0)
     for r in range(search.n):
         code = own.codes[own.rows[r], feature]
         own.rows[kept] = own.rows[r]
         kept += np.uint64(meets(np.float64(code), operator, value) & (code != MISSING))
     body[size, 0], body[size, 1], body[size, 2], body[size, 3] = feature, operator, value, gain
     n = np.int64(kept)
+    fill_with_draw(plan.search.seed, rule, size + 2, plan.search.features)
     return Search(n, size + 1, gain, n < BINS_FROM or size + 1 == body.shape[0])
 
 
-@inner
-def finish_body(
-    heads: Complete, plan: Plan, own: GatheredSample, search: Search, rule: int, body: Array
-) -> int:
+@kernel
+def finish_body(heads: Complete, plan: Plan, own: GatheredSample, search: Search, rule: int, body: Array) -> int:
     """Refine a rule that covers few examples to the end; returns the number of conditions."""
     n, few, rating = search.n, own.few, heads.rating
     if n >= BINS_FROM:
@@ -183,11 +197,9 @@ def finish_body(
 @kernel
 def learn_from_sample(heads: Complete, plan: Plan, own: GatheredSample, n: int, rule: int, body: Array) -> int:
     """Learn the body of a rule (Alg. 1, line 6) from a sample of n examples; returns the number of conditions."""
-    search = begin_search(own, n)
+    search = begin_search(plan, own, n, rule)
+    find_terms(own, 0, n)
     while not search.is_over:
-        features = plan.search.features
-        fill_with_draw(plan.search.seed, rule, search.size + 1, features)
-        bins = take_bins(own.bins, features.drawn.shape[0], own.terms.shape[1])
-        sum_bins_of_terms(own.codes, features.drawn, own.terms, own.rows[: search.n], own.weights, bins)
-        search = add_condition(heads, plan, own, search, body)
+        sum_features(plan, own, search, 0, plan.search.features.drawn.shape[0])
+        search = add_condition(heads, plan, own, search, rule, body)
     return finish_body(heads, plan, own, search, rule, body)

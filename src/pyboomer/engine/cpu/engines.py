@@ -4,9 +4,6 @@ Rounds of one rule are learned by compiled code as a whole, many in a row (`boos
 training state does it (`rounds`).
 """
 
-from collections import deque
-from collections.abc import Sequence
-
 import numpy as np
 
 from pyboomer.columns.binned import BinnedColumns
@@ -15,7 +12,7 @@ from pyboomer.engine.cpu import dealing
 from pyboomer.engine.cpu.boosting import Examples, Hand, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.cpu.rounds import Body, DenseState, OddsState, make_found, suits_odds
+from pyboomer.engine.cpu.rounds import DenseState, OddsState, make_found, suits_odds
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
@@ -37,15 +34,21 @@ class HostEngine:
         self.ledger = ledger = Ledger(task, settings.loss, single, self.threads, settings.rules_per_round > 1)
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
-        before = None
+        self.by_odds = isinstance(task.columns, BinnedColumns) and suits_odds(ledger, settings)
+        scores, before = ledger.scores, None
         if replay is None:
-            self.chunks.append(learn_default_rule(ledger, settings))
+            rule = learn_default_rule(ledger, settings)
+            self.chunks.append(rule)
             self.n_rules = 1
+            if self.by_odds:  # the same for all examples
+                scores = np.zeros((1, pad(n_labels)))
+                scores[0, :n_labels] = rule.scores
+            else:
+                ledger.add_scores(ledger.everyone, rule.labels, rule.scores)
         else:
             before = self._replay(replay)
-        self.by_odds = isinstance(task.columns, BinnedColumns) and suits_odds(ledger, settings)
         if self.by_odds or settings.rules_per_round > 1:
-            self._plan_rounds(before)
+            self._plan_rounds(scores, before)
         else:
             self._plan_rules(single)
 
@@ -102,12 +105,14 @@ class HostEngine:
 
     # --- Larger rounds ------------------------------------------------------------------------------------------------
 
-    def _plan_rounds(self, before: np.ndarray | None) -> None:
+    def _plan_rounds(self, scores: np.ndarray, before: np.ndarray | None) -> None:
         """Prepare for rules that are learned in rounds."""
         self.dealer = None
-        kind = OddsState if self.by_odds else DenseState
-        self.state = kind(self.ledger, self.settings, before)
-        self.buffers = deque(self.state.make_buffers() for _ in range(self.threads.n_threads))
+        self.state: OddsState | DenseState
+        if self.by_odds:
+            self.state = OddsState(self.ledger, self.settings, scores, before)
+        else:
+            self.state = DenseState(self.ledger, self.settings, before)
         self.pending: list[Chunk] = []  # rules of the round that have not been asked for
         self.finished: list[Chunk] = []  # those whose scores have not been added to the examples
 
@@ -121,14 +126,7 @@ class HostEngine:
         if rule < self.settings.n_rules:  # no more than are wanted
             last = min(last, self.settings.n_rules)
 
-        def learn_body(rule: int) -> Body:
-            buffers = self.buffers.popleft()
-            try:
-                return state.learn_body(buffers, rule)
-            finally:
-                self.buffers.append(buffers)
-
-        self.pending = state.fit_heads(rule, self.threads.share(learn_body, range(rule, last)))
+        self.pending = state.fit_heads(rule, state.learn_bodies(range(rule, last)))
 
     def _apply(self) -> None:
         """Add the scores of finished rules to the examples."""

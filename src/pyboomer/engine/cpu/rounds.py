@@ -5,6 +5,7 @@ time, each with memory of its own. `fit_heads` fits the heads of the bodies, one
 `apply` adds the scores of finished rules to the examples, and `begin` brings the statistics up to date.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine import odds
 from pyboomer.engine.cpu.boosting import Examples, Found, draw_rows, fit_one_head, learn_one_body
 from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.threads import divide
 from pyboomer.engine.fixed import Scales, choose_unit
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.plan import Complete, Heads, Labels, Plan, is_single, make_plan, plan_heads, plan_labels
@@ -26,10 +28,16 @@ from pyboomer.engine.sampling import count_examples, count_labels, draw_few
 from pyboomer.engine.samples import (
     Codes,
     GatheredSample,
+    Search,
+    add_condition,
+    begin_search,
+    find_terms,
+    finish_body,
     gather_rows,
     learn_from_sample,
     make_rows_of_codes,
     make_sample,
+    sum_features,
     transpose_codes,
 )
 from pyboomer.engine.statistics import advance, count_columns, resize
@@ -38,6 +46,7 @@ from pyboomer.losses.twins import LABEL_WISE
 
 
 EVERY_LABEL = np.empty(0, dtype=np.int64)
+LARGE = 2**20  # terms of a sample that several threads learn from, if there are more than rules: a step takes long
 FEW = 8  # a sample is small if there are so many times as many examples
 LARGEST_LOSS = 128.0  # of a label, by odds that are as small or as large as they may be
 
@@ -53,18 +62,24 @@ class SampleBuffers(NamedTuple):
 
 
 @kernel
+def draw_sample(buffers: SampleBuffers, weight: Array, rule: int) -> np.int64:
+    """Draw the examples of a rule (line 5), and their weights; returns how many there are."""
+    sampling, seed, examples, own = buffers.plan.sampling, buffers.plan.search.seed, buffers.examples, buffers.sample
+    if sampling.strata.ends.shape[0] == 0:
+        bits = buffers.plan.search.runs.entries.bits
+        return draw_few(seed, rule, sampling.size, weight, buffers.counts, bits, examples, own.weights)
+    n = draw_rows(sampling, seed, rule, weight)
+    for i in range(n):
+        examples[i], own.weights[i] = sampling.rows[i], sampling.weights[sampling.rows[i]]
+    return n
+
+
+@kernel
 def draw_and_learn(buffers: SampleBuffers, codes: Codes, odds_: odds.Odds, weight: Array, rule: int, body: Array) -> int:
     """Draw a sample, and learn the body of a rule from it (lines 5 and 6); returns the number of conditions."""
-    plan, heads, own, examples, counts = buffers
-    sampling, seed, bits = plan.sampling, plan.search.seed, plan.search.runs.entries.bits
-    if sampling.strata.ends.shape[0] == 0:
-        n = draw_few(seed, rule, sampling.size, weight, counts, bits, examples, own.weights)
-    else:
-        n = draw_rows(sampling, seed, rule, weight)
-        for i in range(n):
-            examples[i], own.weights[i] = sampling.rows[i], sampling.weights[sampling.rows[i]]
-    gather_rows(codes, odds_, examples[:n], own)
-    return learn_from_sample(heads, plan, own, n, rule, body)
+    n = draw_sample(buffers, weight, rule)
+    gather_rows(codes, odds_, buffers.examples, 0, n, buffers.sample)
+    return learn_from_sample(buffers.heads, buffers.plan, buffers.sample, n, rule, body)
 
 
 class Body(NamedTuple):
@@ -102,9 +117,9 @@ class DenseState:
             ledger.write()
             ledger.scores[:] = now
             self.changes = now - before
-        self.buffers = self.make_buffers()
+        self.buffers = deque(self._make_buffers() for _ in range(self.threads.n_threads))
 
-    def make_buffers(self) -> Buffers:
+    def _make_buffers(self) -> Buffers:
         """Memory for one more thread."""
         ledger, settings = self.ledger, self.settings
         n, k = ledger.task.Y.shape
@@ -120,8 +135,11 @@ class DenseState:
         self.ledger.write(self.ledger.everyone[self.touched])
         self.touched[:] = False
 
-    def learn_body(self, buffers: Buffers, rule: int) -> Body:
-        """Learn a body (Alg. 1, lines 5 and 6)."""
+    def learn_bodies(self, rules: range) -> list[Body]:
+        """Learn the bodies of some rules (Alg. 1, lines 5 and 6)."""
+        return self.threads.share_buffers(self._learn_body, list(rules), self.buffers)
+
+    def _learn_body(self, rule: int, buffers: Buffers) -> Body:
         plan, labels, heads, found = buffers
         body = np.empty((plan.longest, 4))
         size, m = learn_one_body(self.ledger.task.columns, self.examples, labels, heads, plan, found, rule, body)
@@ -132,7 +150,7 @@ class DenseState:
         if self.changes is not None:
             advance(self.ledger.layout, self.ledger.statistics, self.ledger.everyone, self.changes)
             self.changes, self.touched[:] = None, True
-        plan, labels, heads, found = self.buffers
+        plan, labels, heads, found = self.buffers[0]
         rules = []
         self.covered: list[Any] = []
         for rule, body in enumerate(bodies, first):
@@ -160,24 +178,26 @@ class DenseState:
 class OddsState:
     """Odds of all examples, for the label-wise logistic loss and heads about all labels, where samples are small."""
 
-    def __init__(self, ledger: Ledger, settings: Settings, before: Array | None) -> None:
+    def __init__(self, ledger: Ledger, settings: Settings, scores: Array, before: Array | None) -> None:
         assert isinstance(ledger.truth, Truth)
         self.task, self.settings, self.threads = ledger.task, settings, ledger.threads
         self.layout, self.columns = ledger.layout, ledger.task.columns
-        self.odds = self.now = odds.find_odds(ledger.truth, ledger.scores)
+        self.odds = self.now = self._find_odds(ledger.truth, scores)
         self.changes = np.empty((0, 1))
         if before is not None:
-            self.odds, self.changes = odds.find_odds(ledger.truth, before), ledger.scores - before
+            self.odds, self.changes = self._find_odds(ledger.truth, before), scores - before
         n, weight, codes = len(self.odds), self.task.weight, self.columns.codes
         self.rows_of_codes = make_rows_of_codes(n, len(codes))
-        for part in self._divide():
-            transpose_codes(codes, part.start, part.stop, self.rows_of_codes)
+        self.threads.share(
+            lambda part: transpose_codes(codes, part.start, part.stop, self.rows_of_codes), self._divide()
+        )
         self.masks = np.zeros(n, dtype=np.uint32)
         largest, total = float(weight.max()), float(weight.sum())
+        self.buffers = deque(self._make_buffers() for _ in range(self.threads.n_threads))
         self.scales = Scales(*(1 / choose_unit(largest, total) for _ in range(2)))  # no statistic is larger than 1
         self.n_applied = 0
 
-    def make_buffers(self) -> SampleBuffers:
+    def _make_buffers(self) -> SampleBuffers:
         """Memory for one more thread."""
         settings, k = self.settings, self.layout.n_labels
         plan = make_plan(self.task, settings, 0)
@@ -187,14 +207,64 @@ class OddsState:
         sample = make_sample(size, self.columns.nominal, k, n_drawn)
         return SampleBuffers(plan, heads, sample, np.empty(size, dtype=np.uint32), np.zeros(len(self.odds), np.uint8))
 
+    def _find_odds(self, truth: Truth, scores: Array) -> odds.Odds:
+        found = np.empty(truth.signs.shape, dtype=np.float32)
+        parts = self.threads.divide(len(found), found.shape[1], odds.CHUNK)
+        self.threads.share(lambda part: odds.write_odds(truth.signs, scores, found, part), parts)
+        return found
+
     def begin(self) -> None:
         """Statistics are computed from odds, which are up to date."""
 
-    def learn_body(self, buffers: SampleBuffers, rule: int) -> Body:
-        """Learn a body (Alg. 1, lines 5 and 6)."""
-        body = np.empty((buffers.plan.longest, 4))
-        size = draw_and_learn(buffers, self.rows_of_codes, self.odds, self.task.weight, rule, body)
-        return Body(body[:size].copy(), EVERY_LABEL)
+    def learn_bodies(self, rules: range) -> list[Body]:
+        """Learn the bodies of some rules (Alg. 1, lines 5 and 6): a thread each, or all threads for each step."""
+        bodies = np.empty((len(rules), self.buffers[0].plan.longest, 4))
+        n_threads, own = self.threads.n_threads, self.buffers[0].sample
+        if 2 * len(rules) <= n_threads and own.terms.size >= LARGE:
+            sizes = self._learn_together(rules, bodies)
+        else:
+            sizes = self.threads.share_buffers(self._learn_alone, list(zip(rules, bodies, strict=True)), self.buffers)
+        return [Body(body[:size], EVERY_LABEL) for body, size in zip(bodies, sizes, strict=True)]
+
+    def _learn_alone(self, rule_and_body: tuple[int, Array], buffers: SampleBuffers) -> int:
+        rule, body = rule_and_body
+        return draw_and_learn(buffers, self.rows_of_codes, self.odds, self.task.weight, rule, body)
+
+    def _learn_together(self, rules: range, bodies: Array) -> list[int]:
+        """Learn few bodies, each by several threads: as `draw_and_learn`, step by step."""
+        share, weight, every = self.threads.share, self.task.weight, range(len(rules))
+        buffers = list(self.buffers)[: len(rules)]
+        n_parts = -(-self.threads.n_threads // len(rules))
+        n_drawn = len(buffers[0].plan.search.features.drawn)
+
+        def begin(i: int) -> Search:
+            n = draw_sample(buffers[i], weight, rules[i])
+            return begin_search(buffers[i].plan, buffers[i].sample, n, rules[i])
+
+        def gather(part: tuple[int, slice]) -> None:
+            i, some = part
+            own = buffers[i].sample
+            gather_rows(self.rows_of_codes, self.odds, buffers[i].examples, some.start, some.stop, own)
+            find_terms(own, some.start, some.stop)
+
+        def fill(part: tuple[int, slice]) -> None:
+            i, some = part
+            sum_features(buffers[i].plan, buffers[i].sample, searches[i], some.start, some.stop)
+
+        def add(i: int) -> None:
+            own = buffers[i]
+            searches[i] = add_condition(own.heads, own.plan, own.sample, searches[i], rules[i], bodies[i])
+
+        def finish(i: int) -> int:
+            own = buffers[i]
+            return finish_body(own.heads, own.plan, own.sample, searches[i], rules[i], bodies[i])
+
+        searches = share(begin, every)
+        share(gather, [(i, some) for i in every for some in divide(searches[i].n, n_parts)])
+        while going_on := [i for i in every if not searches[i].is_over]:
+            share(fill, [(i, some) for i in going_on for some in divide(n_drawn, n_parts)])
+            share(add, going_on)
+        return share(finish, every)
 
     def fit_heads(self, first: int, bodies: Sequence[Body]) -> list[Chunk]:  # noqa: ARG002
         """Fit the heads (lines 7 and 8)."""

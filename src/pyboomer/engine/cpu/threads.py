@@ -5,6 +5,7 @@ how the work is divided. (Numba's own parallel loops are not used: two Python th
 both enter them.)
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -36,6 +37,18 @@ class Threads:
         if self.pool is None or len(parts) == 1:
             return [work(part) for part in parts]
         return list(self.pool.map(work, parts))
+
+    def share_buffers(self, work: Callable[[Any, Any], Any], parts: Sequence[Any], buffers: deque[Any]) -> list[Any]:
+        """The same for work that takes memory of its own, which there is for each thread."""
+
+        def take(part: Any) -> Any:
+            own = buffers.popleft()
+            try:
+                return work(part, own)
+            finally:
+                buffers.append(own)
+
+        return self.share(take, parts)
 
     def divide(self, n: int, numbers: int, step: int = 1) -> list[slice]:
         """Parts of n examples of so many numbers each, as many as are worth their while."""
