@@ -98,13 +98,14 @@ def transpose_codes(codes: NDArray[np.uint8], first: int, last: int, rows: Codes
 def gather_rows(codes: Codes, odds: Odds, examples: Rows, first: int, last: int, own: GatheredSample) -> None:
     """Copy bin numbers and odds of the examples from `first` to `last` - 1 to a sample."""
     some = examples[first:last]
-    _copy_rows(codes.view(np.uint64), some, own.codes[first:last].view(np.uint64))
-    _copy_rows(odds.view(np.uint64), some, own.odds[first:last].view(np.uint64))
+    copy_rows(codes.view(np.uint64), some, own.codes[first:last].view(np.uint64))
+    copy_rows(odds.view(np.uint64), some, own.odds[first:last].view(np.uint64))
 
 
-@inner(error_model="numpy")
-def _copy_rows(source: NDArray[np.uint64], rows: Rows, target: NDArray[np.uint64]) -> None:
-    width = source.shape[1]
+@kernel(error_model="numpy")
+def copy_rows(source: NDArray[np.uint64], rows: Rows, target: NDArray[np.uint64]) -> None:
+    """Copy rows of whole words, one after another, or the first words of rows."""
+    width = target.shape[1]
     for begin in range(0, rows.shape[0], BLOCK):
         for i in range(begin + BLOCK, min(begin + 2 * BLOCK, rows.shape[0])):
             for w in range(0, width, LANES):  # a cache line
