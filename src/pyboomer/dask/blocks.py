@@ -19,8 +19,8 @@ from pyboomer.data.examples import Examples, count_nonzero, read_examples
 from pyboomer.data.labels import LabelForm, read_labels
 from pyboomer.data.tables import Table, read_table, read_training_table, refuse_new_categories
 from pyboomer.data.targets import TargetForm
-from pyboomer.engine.cluster.fixed import choose_unit, fix_values
 from pyboomer.engine.cluster.shard import Block
+from pyboomer.engine.fixed import choose_unit, fix_values
 from pyboomer.learning.training import in_units
 from pyboomer.predicting.decoding import group_equal, pack_bits
 from pyboomer.predicting.scores import add_scores
@@ -291,12 +291,13 @@ class Reading(NamedTuple):
     edges: tuple[Array, ...]
     scale: float  # of targets
     past: RuleEnsemble | None
+    n_before: int = 0  # rules of the past that had been learned when the round began that is to be gone on with
 
 
 @named
 def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held_out: bool) -> tuple[Block, Ends]:
     """Bin the examples of a block that count, and read their labels; classes have no weights if they are held out."""
-    model, schema, edges, scale, past = reading
+    model, schema, edges, scale, past, n_before = reading
     labels = model._read_labels(y, model._form)
     examples = _read_present(read_table(model, X, schema), labels, weight)
     assert examples is not None
@@ -313,15 +314,17 @@ def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held
         number_values(column, f in schema.nominal, edges[f], codes[f])
         own = find_ends(column[:, None], codes[f : f + 1], np.zeros(1, dtype=np.int32))
         ends.lowest[f], ends.highest[f] = own.lowest[0], own.highest[0]
-    scores = None
+    scores = before = None
     if past is not None:
         scores = np.zeros(examples.Y.shape)
-        add_scores(in_units(past, scale), matrix, scores)
+        add_scores(in_units(past[:n_before], scale), matrix, scores)
+        if n_before < len(past):
+            before = scores.copy()
+            add_scores(in_units(past[n_before:], scale), matrix, scores)
     Y = model._sign(examples.Y)
     ones = (examples.weight == 1).all()
-    block = Block(
-        first, codes, Y if scale == 1 else Y / scale, None if ones else examples.weight, examples.label_weight, scores
-    )
+    weight = None if ones else examples.weight
+    block = Block(first, codes, Y if scale == 1 else Y / scale, weight, examples.label_weight, scores, before)
     return block, ends
 
 

@@ -36,8 +36,10 @@ from pyboomer.dask.team import TeamEngine
 from pyboomer.data.examples import Examples, warn_of_unknown
 from pyboomer.data.labels import read_labels
 from pyboomer.data.tables import check_feature_names, find_features, warn_of_identifiers
-from pyboomer.engine.cluster.learner import Course, Summary, assign, check_settings, learn_default_head
+from pyboomer.engine.cluster.engine import Summary, check_settings, learn_default_head, make_task, suits_odds
+from pyboomer.engine.cluster.shard import ClusterTask
 from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.rounds import find_round
 from pyboomer.learning import sizing
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
@@ -122,18 +124,22 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
     settings = model._make_settings(model._draw_seed(past), examples._replace(sparse=sparse), schema)
     if model.max_samples == "auto" and settings.max_samples is not None:
         settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
-    check_settings(settings, len(form.names))
+    if model.rules_per_round == "auto" and not suits_odds(settings, summary, len(form.names)):
+        settings = replace(settings, rules_per_round=1)
+    check_settings(settings, summary, len(form.names))
     if counted.kinds is None and settings.loss not in QUADRATIC:
         raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
     scale = model._find_scale(find_alike(profiles))
-    keys, ends, blocks = bin_parts(client, counted.present, held_out or [], Reading(reader, schema, edges, scale, past))
-    course = plan_course(model, settings, summary, examples, schema, past)
+    n_before = 0 if past is None else find_round(len(past), settings.rules_per_round)[0]
+    reading = Reading(reader, schema, edges, scale, past, n_before)
+    keys, ends, blocks = bin_parts(client, counted.present, held_out or [], reading)
+    task = plan_task(model, settings, summary, examples, schema, past)
     lesson = Lesson(
         *(None, examples.Y, examples.weight, None, schema, form.names),
         scale=scale,
         loss_scale=scale ** DEGREE.get(model.loss_, 0),
     )
-    with DeferredInterrupt() as interrupt, closing(TeamEngine(client, keys, course, model.n_jobs)) as engine:
+    with DeferredInterrupt() as interrupt, closing(TeamEngine(client, keys, task, model.n_jobs)) as engine:
         del blocks  # the workers have made shards of them
         watch = Watch(interrupt, model._list_callbacks(), bool(model.verbose), begin, CHUNK_SECONDS)
         losses: dict[int, float] = {}
@@ -148,19 +154,18 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
         model._keep(trained, settings, examples, validation, watch, lambda rules: losses[len(rules)])
 
 
-def plan_course(
+def plan_task(
     model: Any, settings: Settings, summary: Summary, examples: Examples, schema: Schema, past: RuleEnsemble | None
-) -> Course:
-    """How the team learns; the default rule of labels is learned here, from one example of each kind."""
-    n_labels, default = examples.Y.shape[1], None
-    duty = assign(settings, summary, n_labels, mark_bins(len(schema.names), schema.nominal))
-    of_labels = examples.Y.dtype == np.uint8
-    if past is None and of_labels:
+) -> ClusterTask:
+    """What the team is given; the default rule of labels is learned here, from one example of each kind."""
+    default = None
+    if past is None and examples.Y.dtype == np.uint8:
         task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
         default = learn_default_head(task, settings)
-        duty = duty._replace(head=default[0])
     fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, schema.names))
-    return Course(settings, duty, summary, n_labels, fixed, default, 0 if past is None else len(past))
+    nominal = mark_bins(len(schema.names), schema.nominal)
+    n_rules = 0 if past is None else len(past)
+    return make_task(settings, summary, examples.Y.shape[1], nominal, fixed, default, n_rules)
 
 
 # --- What is known of all examples ------------------------------------------------------------------------------------
