@@ -135,7 +135,7 @@ PARAMETERS = (
         '"auto" or a whole number from 1 to 32',
         lambda value: _one_of("auto")(value) or (_is_whole(value, 1) and value <= 32),
         "The largest number of rules whose conditions are chosen from the same statistics. Such a round can be learned "
-        "by several threads, or by a GPU at once. Rounds grow: rule t begins one of t / 50 rules. 1 is the algorithm "
+        "by several threads, or by a GPU at once. Rounds grow: rule t begins one of t / 25 rules. 1 is the algorithm "
         'of the paper. "auto": 32 for more than 20,000 examples, unless search="exact"; else 1.',
     ),
     Parameter(

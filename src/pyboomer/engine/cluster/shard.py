@@ -5,7 +5,6 @@ shard has an example. Sums over examples are sums of integers (`fixed`), so that
 there are, either. A worker learns a body from a sample that is gathered from all shards.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -155,7 +154,7 @@ class Shard:
         self.are_all_one = bool((self.weight == 1).all())
         self.n_updates = 0
         self.sent: dict[str, tuple[NDArray[np.uint8], NDArray[Any]]] = {}  # the memory of what was sent, by address
-        self.memory = deque[Any]()  # of the threads that learn bodies
+        self.memory: list[Any] = []  # of the threads that learn bodies
         self._keep_scores(blocks, held_out)
 
     def answer(self, updates: Sequence[tuple[int, Any]], name: str, arguments: Sequence[Any]) -> Any:
