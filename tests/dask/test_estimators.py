@@ -84,7 +84,7 @@ def assert_same(model: Any, local: Any, data: Any) -> None:
 
 def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client: Client, teams: list[int]) -> None:
     workers = sorted(client.nthreads())
-    options = OPTIONS | {"max_samples": 150}
+    options = OPTIONS | {"max_samples": 150, "n_rules": 250, "rules_per_round": 4}
     divisions = ((N,), (300, 0, 500, 400), (100,) * 12)
     bits = []
     for count, sizes in enumerate(divisions, start=1):
@@ -96,6 +96,7 @@ def test_rules_depend_neither_on_the_number_of_workers_nor_on_the_blocks(client:
     assert bits[0] == bits[1] == bits[2]
     local = BoomerClassifier(**options).fit(X, Y)
     assert_same(model, local, X)
+    np.testing.assert_array_equal(model.rules_.head_scores, local.rules_.head_scores)  # bit for bit
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
 
 
@@ -306,6 +307,7 @@ def test_what_a_cluster_does_not_do_is_refused_with_the_cure(client: Client) -> 
         ({"device": "cuda"}, "device must be"),
         ({"scoring": "accuracy"}, "scoring must be"),
         ({"max_bins": None}, "max_bins must be"),
+        ({"rules_per_round": 4}, "rules_per_round must be 1 or 'auto'"),
     ):
         with pytest.raises(ValueError, match=message):
             DaskBoomerClassifier(**OPTIONS | options).fit(*data)
@@ -347,13 +349,15 @@ def test_workers_may_share_a_process_and_unknown_labels_go_with_the_default_loss
     np.testing.assert_array_equal(model.label_vectors_, local.label_vectors_)
 
 
-def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
+@pytest.mark.parametrize("rounds", [{}, {"max_samples": 150, "rules_per_round": 32}], ids=["one rule", "rounds"])
+def test_a_worker_that_dies_ends_training_and_its_rules_are_kept(rounds: dict[str, Any]) -> None:
     """With TLS, since a cluster of its own is made anyway."""
     from distributed import Security
 
     pytest.importorskip("cryptography")
     data = divide(400, 400, 400)
-    model = DaskBoomerClassifier(**OPTIONS | {"n_rules": 100_000, "warm_start": True})
+    options = OPTIONS | rounds
+    model = DaskBoomerClassifier(**options | {"n_rules": 100_000, "warm_start": True})
     killed: list[float] = []
 
     def find_process() -> int:
@@ -363,7 +367,7 @@ def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
         return os.getpid() if MEMBERS else 0
 
     def kill(progress: Any) -> None:
-        if progress.n_rules > 10 and not killed:
+        if progress.n_rules > (200 if rounds else 10) and not killed:
             processes = client.run(find_process)
             worker = max(address for address, process in processes.items() if process)  # the least address leads
             threading.Timer(0.1, os.kill, (processes[worker], signal.SIGKILL)).start()
@@ -384,7 +388,7 @@ def test_a_worker_that_dies_ends_training_and_its_rules_are_kept() -> None:
         assert learned > 10
         model.set_params(callbacks=None, n_rules=learned + 5).fit(*data)
         assert len(model.rules_) == learned + 5
-    at_once = BoomerClassifier(**OPTIONS | {"n_rules": learned + 5}).fit(X, Y)
+    at_once = BoomerClassifier(**options | {"n_rules": learned + 5}).fit(X, Y)
     assert str(model.rules_) == str(at_once.rules_)
 
 
@@ -398,7 +402,7 @@ def test_a_frozen_worker_ends_training_as_a_lost_one_does(monkeypatch: pytest.Mo
     def find_process() -> tuple[int, bool]:
         from pyboomer.dask.team import MEMBERS
 
-        return os.getpid(), any(member.learner is not None for member in MEMBERS.values())
+        return os.getpid(), any(member.engine is not None for member in MEMBERS.values())
 
     def stop(progress: Any) -> None:
         if progress.n_rules > 10 and not stopped:

@@ -74,10 +74,6 @@ class Member:
         gathered = [self.ask_one(address, updates, "gather", (rules, own)) for address in others]
         return await self.run("bodies", self.shard.learn_bodies, rules, await asyncio.gather(*gathered, draw()))
 
-    async def ask(self, updates: Updates, name: str, arguments: Sequence[Any]) -> list[Any]:
-        """What all shards answer."""
-        return await asyncio.gather(*(self.ask_one(address, updates, name, arguments) for address in self.addresses))
-
     async def ask_one(self, address: str, *message: Any) -> Any:
         """What one shard answers."""
         if address == self.worker.address:
@@ -130,35 +126,28 @@ def _make_handler(address: str) -> Callable[..., Any]:
 
 
 class WorkerTeam:
-    """The team as the thread of its leader sees it, see `engine.cluster.states.Team`."""
+    """The team as the thread of its leader sees it, see `engine.cluster.states.Team`.
 
-    def __init__(self, leader: Member, n_threads: Sequence[int]) -> None:
-        self.leader, self.n_threads = leader, n_threads
+    `threads` says how many threads each worker has, by address; the leader is the first, so that the body of a round of
+    one rule is learned where it is needed next.
+    """
+
+    def __init__(self, leader: Member, threads: Mapping[str, int]) -> None:
+        self.leader, self.addresses, self.n_threads = leader, list(threads), list(threads.values())
 
     def ask(self, updates: Updates, name: str, arguments: Sequence[Any]) -> list[Any]:
         """What all shards answer."""
-        return self._wait(self.leader.ask(updates, name, arguments))
+        return self._wait([(address, (updates, name, arguments)) for address in self.addresses])
 
-    def learn_bodies(self, updates: Updates, shares: Sequence[Sequence[int]]) -> list[Learned | None]:
-        """Let each worker learn the bodies of its share of the rules, if it has any."""
+    def learn_bodies(self, updates: Updates, shares: Mapping[int, Sequence[int]]) -> list[Learned]:
+        """Let workers learn the bodies of their shares of the rules."""
+        return self._wait([(self.addresses[i], (updates, "learn_bodies", (share,))) for i, share in shares.items()])
 
-        async def learn_all() -> list[Learned | None]:
-            learners = [i for i, share in enumerate(shares) if share]
-            answers: list[Learned | None] = [None] * len(shares)
-            found = await asyncio.gather(
-                *(
-                    self.leader.ask_one(self.leader.addresses[i], updates, "learn_bodies", (shares[i],))
-                    for i in learners
-                )
-            )
-            for i, learned in zip(learners, found, strict=True):
-                answers[i] = learned
-            return answers
+    def _wait(self, messages: Sequence[tuple[str, Any]]) -> list[Any]:
+        async def ask() -> list[Any]:
+            return await asyncio.gather(*(self.leader.ask_one(address, *message) for address, message in messages))
 
-        return self._wait(learn_all())
-
-    def _wait(self, answers: Any) -> list[Any]:
-        return asyncio.run_coroutine_threadsafe(answers, self.leader.worker.loop.asyncio_loop).result()
+        return asyncio.run_coroutine_threadsafe(ask(), self.leader.worker.loop.asyncio_loop).result()
 
 
 # --- What the client lets workers do ----------------------------------------------------------------------------------
@@ -197,10 +186,10 @@ async def join(
     return shard.n, n_threads
 
 
-async def lead(fit: str, n_threads: Sequence[int], task: ClusterTask, dask_worker: Worker) -> list[Chunk]:
+async def lead(fit: str, threads: Mapping[str, int], task: ClusterTask, dask_worker: Worker) -> list[Chunk]:
     """Become the leader; returns the rules that there are at the beginning."""
     member = MEMBERS[fit, dask_worker.address]
-    member.engine = await member.run("leader", ClusterEngine, WorkerTeam(member, n_threads), task)
+    member.engine = await member.run("leader", ClusterEngine, WorkerTeam(member, threads), task)
     return member.engine.take_rules()
 
 
@@ -247,7 +236,8 @@ class TeamEngine:
         try:
             joined = self._call(self.addresses, join, dict(keys), task, n_jobs)
             self.leader = min(joined, key=lambda address: (joined[address][0], address))  # it has more to do
-            self._add(self._ask(lead, [joined[address][1] for address in self.addresses], task))
+            order = [self.leader, *(address for address in self.addresses if address != self.leader)]
+            self._add(self._ask(lead, {address: joined[address][1] for address in order}, task))
         except BaseException:
             self.close()
             raise

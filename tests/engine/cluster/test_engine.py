@@ -1,6 +1,6 @@
 """A team of shards learns the rules of the local engine, and the same ones bit for bit however examples are divided."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array
 from pyboomer.columns.binned import bin_columns
 from pyboomer.engine.choice import make_engine
+from pyboomer.engine.cluster import states
 from pyboomer.engine.cluster.engine import (
     MOST_SAMPLES,
     ClusterEngine,
@@ -48,14 +49,13 @@ class LocalTeam:
     def ask(self, updates: Updates, name: str, arguments: Sequence[Any]) -> list[Any]:
         return [shard.answer(updates, name, arguments) for shard in self.shards]
 
-    def learn_bodies(self, updates: Updates, shares: Sequence[Sequence[int]]) -> list[Learned | None]:
-        learned: list[Learned | None] = [None] * len(shares)
-        for i, (shard, share) in enumerate(zip(self.shards, shares, strict=True)):
-            if share:
-                others = [other for other in self.shards if other is not shard]
-                gathered = [other.answer(updates, "gather", (share, str(i))) for other in others]
-                own = shard.answer(updates, "draw", (share,))
-                learned[i] = shard.learn_bodies(share, [*gathered, own])
+    def learn_bodies(self, updates: Updates, shares: Mapping[int, Sequence[int]]) -> list[Learned]:
+        learned = []
+        for i, share in shares.items():
+            shard, others = self.shards[i], [*self.shards[:i], *self.shards[i + 1 :]]
+            gathered = [other.answer(updates, "gather", (share, str(i))) for other in others]
+            own = shard.answer(updates, "draw", (share,))
+            learned.append(shard.learn_bodies(share, [*gathered, own]))
         return learned
 
 
@@ -162,8 +162,11 @@ ROUNDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", ROUNDS.values(), ids=ROUNDS)
-def test_small_samples_and_a_label_wise_loss_give_the_rules_of_this_process_bit_for_bit(case: dict[str, Any]) -> None:
+def test_small_samples_and_a_label_wise_loss_give_the_rules_of_this_process_bit_for_bit(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(1)
+    monkeypatch.setattr(states, "MOST_BYTES", 3 * 150 * 30)  # three samples
     case = {"rules_per_round": 8, "max_conditions": 4, "weighted": False, "absent": False, "unknown": False} | case
     weight = np.where(rng.random(N) < 0.3 * case.pop("absent"), 0.0, 1.0)
     weight = np.where(case.pop("weighted"), rng.random(N) + 0.1, weight)

@@ -98,7 +98,7 @@ class ClusterEngine:
     """See `promise.Engine`; it runs on the worker that leads."""
 
     def __init__(self, team: Team, task: ClusterTask) -> None:
-        self.task, settings, leader = task, task.settings, Leader(team)
+        self.task, settings, leader = task, task.settings, Leader(team, task)
         self.n_rules, self.chunks = max(task.n_rules, 1), list[Chunk]()
         self.state: OddsState | StatisticsState
         if task.by_odds:

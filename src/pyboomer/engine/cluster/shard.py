@@ -74,6 +74,10 @@ class ClusterTask(NamedTuple):
         """The size of a sample; 0 for no sampling."""
         return count_examples(self.settings.max_samples, self.n, True) * self.settings.bootstrap
 
+    def count_bytes(self) -> int:
+        """The size of a sample in a message, about."""
+        return (self.count_sampled() or self.n) * (len(self.nominal) + (4 if self.by_odds else 24) * self.n_labels)
+
     def make_room(self) -> Task:
         """A task of as many examples as a sample may have, for plans to be made from."""
         n = min(self.count_sampled() or self.n, self.n)

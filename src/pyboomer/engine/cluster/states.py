@@ -5,7 +5,7 @@ which answer with sums. Scores that are to be added to examples are sent with th
 not wait for it. They may be sent more than once, as workers gather samples from each other: updates have numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,8 @@ from pyboomer.engine.rounds import Body
 from pyboomer.engine.sampling import fill_with_labels
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 
+MOST_BYTES = 2**30  # of samples that are sent at once
+
 Updates = list[tuple[int, Any]]
 
 
@@ -37,19 +39,20 @@ class Team(Protocol):
     def ask(self, updates: Updates, name: str, arguments: Sequence[Any]) -> list[Any]:
         """What all shards answer, see `Shard.answer`."""
 
-    def learn_bodies(self, updates: Updates, shares: Sequence[Sequence[int]]) -> list[Learned | None]:
-        """Let each worker learn the bodies of its share of the rules, if it has any.
+    def learn_bodies(self, updates: Updates, shares: Mapping[int, Sequence[int]]) -> list[Learned]:
+        """Let workers learn the bodies of their shares of the rules.
 
-        It gathers samples from all shards (`Shard.gather`), which apply the updates first.
+        Each gathers samples from all shards (`Shard.gather`), which apply the updates first.
         """
 
 
 class Leader:
     """Asks all shards."""
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, team: Team, task: ClusterTask) -> None:
         self.team, self.updates, self.n_updates = team, Updates(), 0
         most = max(team.n_threads)
+        self.n_together = max(1, MOST_BYTES // task.count_bytes())  # rules whose samples are sent at once
         self.learners = [s for turn in range(most) for s, count in enumerate(team.n_threads) if turn < count]
 
     def update(self, *update: Any) -> None:
@@ -64,15 +67,17 @@ class Leader:
         return answers
 
     def learn_bodies(self, rules: range) -> tuple[list[Body], float]:
-        """Let workers learn the bodies of a round: as many threads as there are rules, if there are as many."""
-        shares: list[list[int]] = [[] for _ in self.team.n_threads]
-        for rule in rules:
-            shares[self.learners[rule % len(self.learners)]].append(rule)
-        bodies, largest = dict[int, Body](), 0.0
-        for share, learned in zip(shares, self.team.learn_bodies(self.updates, shares), strict=True):
-            if learned is not None:
+        """Let workers learn the bodies of a round, a thread each; returns the size of the largest statistic, too."""
+        bodies: dict[int, Body] = {}
+        largest = 0.0
+        for begin in range(rules.start, rules.stop, self.n_together):
+            shares: dict[int, list[int]] = {}
+            for i, rule in enumerate(range(begin, min(begin + self.n_together, rules.stop))):
+                shares.setdefault(self.learners[i % len(self.learners)], []).append(rule)
+            found = self.team.learn_bodies(self.updates, shares)
+            for share, learned in zip(shares.values(), found, strict=True):
                 bodies |= dict(zip(share, learned.bodies, strict=True))
-                largest = max(largest, learned.largest)
+            largest = max(largest, *(learned.largest for learned in found))
         return [bodies[rule] for rule in rules], largest
 
 
