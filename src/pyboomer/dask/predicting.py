@@ -41,7 +41,7 @@ def predict_frame(model: Any, method: str, X: Any, options: Mapping[str, Any] = 
     if result.ndim == 1:
         return pd.Series(result, index=X.index)
     result = result.toarray() if hasattr(result, "toarray") else result
-    of_classes = method == "predict_proba" and model._form.classes is not None
+    of_classes = method == "predict_proba" and model.get_fitted().label_format.classes is not None
     names = list(model.classes_) if of_classes else list(model.label_names_)
     return pd.DataFrame(result, index=X.index, columns=names)
 

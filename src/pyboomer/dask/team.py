@@ -26,7 +26,8 @@ from joblib import parallel_config
 from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
 from pyboomer.engine.cluster.shard import Duty, Shard
 from pyboomer.engine.cluster.steps import Order
-from pyboomer.engine.promise import Chunk, count_threads
+from pyboomer.engine.promise import Chunk
+from pyboomer.learning.parallel import count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
 CONNECTING = 10  # seconds; who cannot be reached by then is lost

@@ -171,7 +171,7 @@ def training_curve(
         if len({judge.name for judge in judges}) < len(judges):
             raise ValueError(f"measures must differ, got {', '.join(judge.name for judge in judges)}")
         # the examples are read already: those that do not count are left out
-        stages = model._accumulate(model.rules_, examples.matrix, _check_counts(counts, len(model.rules_)))
+        stages = model.get_fitted().stage_scores(examples.matrix, _check_counts(counts, len(model.rules_)))
         points = np.array([[judge.rate(scores) for judge in judges] for scores in stages])
         values[name] = MappingProxyType({judge.name: points[:, i] for i, judge in enumerate(judges)})
         larger = {judge.name: judge.larger_is_better for judge in judges}

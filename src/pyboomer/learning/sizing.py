@@ -33,7 +33,10 @@ from typing import Any
 import numpy as np
 
 from pyboomer.data.examples import Examples
+from pyboomer.engine.promise import Settings
 from pyboomer.engine.sampling import count_labels
+from pyboomer.learning.fitted import FittedModel
+from pyboomer.learning.parallel import MANY, count_threads
 from pyboomer.losses import Loss, find_loss
 from pyboomer.rules.schema import Categories
 
@@ -47,6 +50,29 @@ MANY_LABELS, SOME_LABELS = 33, 16  # of so many, rules are about a part if X is 
 FEATURES = 30  # one of so many is drawn, if that is between the logarithm and the root of how many there are
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: of more, steps would be too short
+
+
+def make_settings(model: FittedModel, examples: Examples, seed: int) -> Settings:
+    """How rules of a model are learned from examples."""
+    params, schema = model.params, model.rules.schema
+    n, n_labels = examples.size, examples.Y.shape[1]
+    max_labels = find_max_labels(params["max_labels"], params["head"], examples, schema.categories, model.loss)
+    drawn = count_drawn(max_labels, params["head"], n_labels)
+    own = {
+        "loss": model.objective,
+        "n_rules": find_n_rules(params["n_rules"], examples, drawn),
+        "rules_per_round": find_rules_per_round(params["rules_per_round"], n, params.get("search", "bound")),
+        "learning_rate": find_learning_rate(params["learning_rate"], examples, model.loss, drawn),
+        "max_features": find_max_features(params["max_features"], n, len(schema.names)),
+        "max_samples": find_max_samples(params["max_samples"], n),
+        "max_labels": max_labels,
+        "n_threads": count_threads(params["n_jobs"], n > MANY),
+        # that of targets predicts the mean, however far from 0 that is
+        "default_l2": params["l2"] if examples.hold_labels else 0.0,
+        "min_coverage": params["min_coverage"] if params["min_coverage"] > 1 else 0.0,  # weights may add up to less
+        "seed": seed,
+    }
+    return Settings(**{name: params[name] for name in Settings.__dataclass_fields__ if name in params} | own)
 
 
 def find_max_labels(

@@ -86,7 +86,7 @@ def summarise(
     if X is None and y is not None:
         raise ValueError("y is given without X: the labels of which examples?")
     data = None if X is None else _read_data(model, X, y)
-    rules, decision = model.rules_, model._find_decision()
+    rules, decision = model.rules_, model.get_fitted().decision
     image = find_image(rules.feature_names)
     shown = (np.arange(len(rules.feature_names)) if image else np.unique(rules.condition_features)).astype(np.int64)
     kind = find_kind(decision)
@@ -118,8 +118,9 @@ def find_kind(decision: Decision) -> str:
 
 
 def _read_data(model: "RuleEstimator", X: Any, y: Any) -> Data:
-    matrix = model._read_table(X)
-    truth = None if y is None else model._read_labels(y, model._form)
+    fitted = model.get_fitted()
+    matrix = fitted.read_matrix(X)
+    truth = None if y is None else fitted.label_format.read(y)
     if truth is not None and len(truth.values) != matrix.shape[0]:
         raise ValueError(f"X has {matrix.shape[0]} examples, but y has {len(truth.values)}")
     if matrix.shape[0] == 0:
@@ -323,12 +324,13 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
     assert truth is not None
     if truth.known is not None and not truth.known.any():
         return
-    examples, decision = read_examples(data.matrix, truth, None), model._find_decision()
+    fitted = model.get_fitted()
+    examples, decision = read_examples(data.matrix, truth, None), fitted.decision
     names = {"loss": "mean loss"}
     if len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
         names |= METRIC_TITLES.get(find_kind(decision), {})
     judges = [make_judge(model, name, examples) for name in names]
-    stages = model._accumulate(model.rules_, examples.matrix, counts)
+    stages = fitted.stage_scores(examples.matrix, counts)
     points = np.array([[judge.rate(scores) for judge in judges] for scores in stages])
     for i, title in enumerate(names.values()):
         yield _curve(title, counts, points[:, i].tolist())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def shape_functions(model: "RuleEstimator", X: Any = None) -> ShapeFunctions:
     """What a fitted model says by single features and by pairs of them; see `RuleEstimator.shape_functions`."""
     check_is_fitted(model, "rules_")
-    return find_shapes(model.rules_, None if X is None else model._read_table(X))
+    return find_shapes(model.rules_, None if X is None else model.get_fitted().read_matrix(X))
 
 
 def find_shapes(rules: RuleEnsemble, matrix: Matrix | None = None) -> ShapeFunctions:
