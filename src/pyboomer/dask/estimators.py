@@ -3,10 +3,20 @@
 import inspect
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, ClassVar, Self
 
 from pyboomer.classifier import BoomerClassifier
-from pyboomer.dask.fitting import CHUNK_SECONDS, bin_parts, choose_settings, find_client, learn, read, refuse
+from pyboomer.dask.fitting import (
+    CHUNK_SECONDS,
+    bin_parts,
+    choose_settings,
+    find_client,
+    learn,
+    read,
+    refuse,
+    start_team,
+)
 from pyboomer.dask.parts import is_collection
 from pyboomer.dask.predicting import predict_lazily
 from pyboomer.estimator import RuleEstimator
@@ -73,9 +83,12 @@ class DaskEstimator(RuleEstimator):
         model = begin_model(params, data.training, past)
         settings = choose_settings(model, data.training)
         binned = bin_parts(client, data, model)
-        with DeferredInterrupt() as interrupt:
+        with (
+            DeferredInterrupt() as interrupt,
+            closing(start_team(client, data, model, settings, binned)) as engine,
+        ):
             monitor = make_monitor(params, interrupt, begin, CHUNK_SECONDS)
-            fitted, error = learn(client, data, model, settings, binned, monitor)
+            fitted, error = learn(engine, data, model, settings, binned, monitor)
             self.set_fitted(fitted).client_ = client
             if error is not None:
                 raise error

@@ -1,7 +1,6 @@
 """Fitting on a cluster: labels are profiled, features sketched, blocks binned where they lie, and a team learns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -129,7 +128,8 @@ def read(
     profiles = [profile for _, profile, _ in counted.present]
     if not profiles:
         raise ValueError("Y has no example that counts: all have weight 0, no known label, or there are none")
-    label_format = past.label_format if past else merge_formats([profile.label_format for profile in profiles])
+    merged = merge_formats([profile.label_format for profile in profiles])
+    label_format = merged if past is None else past.label_format
     examples, class_weight = merge_examples(params.get("class_weight"), counted, label_format)
     held_out = [] if eval_set is None else read_held_out(client, label_format.read, eval_set)
     names = feature_names() if callable(feature_names) else feature_names
@@ -155,46 +155,44 @@ def choose_settings(model: FittedModel, training: TrainingData) -> Settings:
 
 
 def learn(
-    client: Client,
-    data: ClusterData,
-    model: FittedModel,
-    settings: Settings,
-    binned: Binned,
-    monitor: Monitor,
+    engine: TeamEngine, data: ClusterData, model: FittedModel, settings: Settings, binned: Binned, monitor: Monitor
 ) -> tuple[FittedModel, Exception | None]:
     """Let a team learn further rules of a model; returns what to keep of them, and what went wrong."""
-    training, past = data.training, model.rules or None
-    loss_scale = find_loss_scale(binned.scale, settings.loss)
-    course = plan_course(settings, data, past)
-    with closing(TeamEngine(client, binned.keys, course, model.params["n_jobs"])) as engine:
-        binned.blocks.clear()  # the workers have made shards of them
-        losses: dict[int, float] = {}
+    training, loss_scale = data.training, find_loss_scale(binned.scale, settings.loss)
+    losses: dict[int, float] = {}
 
-        def judge(rules: RuleEnsemble) -> float:  # noqa: ARG001 (the team knows them)
-            losses[engine.n_rules] = engine.training_loss() * loss_scale
-            return -engine.held_out_loss() * loss_scale
+    def judge(rules: RuleEnsemble) -> float:  # noqa: ARG001 (the team knows them)
+        losses[engine.n_rules] = engine.training_loss() * loss_scale
+        return -engine.held_out_loss() * loss_scale
 
-        def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
-            names = training.label_format.names
-            return collect_rules(chunks, training.schema, names, data.edges, binned.scale, loss_scale)
+    def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
+        names = training.label_format.names
+        return collect_rules(chunks, training.schema, names, data.edges, binned.scale, loss_scale)
 
-        validation = begin_validation(model, judge) if data.held_out else None
-        trained = run(engine, name_rules, settings.n_rules, loss_scale, monitor, past, validation)
+    validation = begin_validation(model, judge) if data.held_out else None
+    trained = run(engine, name_rules, settings.n_rules, loss_scale, monitor, model.rules or None, validation)
     trained = trained._replace(rules=round_by_bins(trained.rules, binned.ends))
     kept = keep(model, trained, training.examples, settings, validation, monitor.begin, losses)
     return kept, trained.error
 
 
-def plan_course(settings: Settings, data: ClusterData, past: RuleEnsemble | None) -> Course:
+def start_team(client: Client, data: ClusterData, model: FittedModel, settings: Settings, binned: Binned) -> TeamEngine:
+    """The workers that have blocks, as an engine."""
+    course = plan_course(settings, data, len(model.rules))
+    engine = TeamEngine(client, binned.keys, course, model.params["n_jobs"])
+    binned.blocks.clear()  # the workers have made shards of them
+    return engine
+
+
+def plan_course(settings: Settings, data: ClusterData, n_rules: int) -> Course:
     """How the team learns; the default rule of labels is learned here, from one example of each kind."""
     examples, schema, default = data.training.examples, data.training.schema, None
     n_labels = examples.Y.shape[1]
     summary = summarise(examples, data.counted, data.held_out)
     duty = assign(settings, summary, n_labels, mark_bins(len(schema.names), schema.nominal))
-    if past is None and examples.hold_labels:
+    if n_rules == 0 and examples.hold_labels:
         default = learn_default_head(Task(None, *take_targets(examples)), settings)
         duty = duty._replace(head=default[0])
-    n_rules = 0 if past is None else len(past)
     return Course(settings, duty, summary, n_labels, data.training.fixed_features, default, n_rules)
 
 
