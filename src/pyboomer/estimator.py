@@ -23,17 +23,20 @@ from pyboomer.files import write_file
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.keeping import calibrate_model, keep
-from pyboomer.learning.objective import begin_model
-from pyboomer.learning.reading import ReadY, read
-from pyboomer.learning.sizing import make_settings
+from pyboomer.learning.reading import FitArguments, read
+from pyboomer.learning.sizing import begin_model, make_settings
 from pyboomer.learning.stopping import make_validation
-from pyboomer.learning.training import make_monitor, train
+from pyboomer.learning.training import Monitor, train
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import Parameter, check_parameters
 from pyboomer.rules.ensemble import RuleEnsemble
 
 if TYPE_CHECKING:
     from pyboomer.explore.shapes.functions import ShapeFunctions
+
+
+# fields of a `FittedModel` that are attributes, too
+LEARNED = ("loss", "rules", "label_vectors", "label_vector_counts", "calibration", "training_facts", "validation_curve")
 
 
 class RuleEstimator(BaseEstimator):
@@ -58,19 +61,19 @@ class RuleEstimator(BaseEstimator):
 
     # --- Learning -----------------------------------------------------------------------------------------------------
 
-    def _fit(self, read_y: ReadY, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
+    def _fit(self, *passed: Any) -> Self:
         begin = time.perf_counter()
         params, past = self._read_parameters(), self._find_past()
-        data = read(type(self).__name__, read_y, params, past, X, y, sample_weight, eval_set, feature_names)
+        data = read(params, past, FitArguments(type(self).__name__, *passed))
         model = begin_model(params, data, past)
         with DeferredInterrupt() as interrupt:  # from here on: Numba would swallow it when it loads compiled code
             validation = None
             if data.held_out is not None:
                 validation = make_validation(model, data.held_out, copy(self).set_fitted(model))
             settings = make_settings(model, data.examples, data.seed)
-            monitor = make_monitor(params, interrupt, begin)
+            monitor = Monitor(interrupt, params["callbacks"], params["verbose"], begin)
             trained = train(data, settings, monitor, model.rules or None, validation)
-            fitted = keep(model, trained, data.examples, settings, validation, begin)
+            fitted = keep(model, trained, data.examples, settings, begin)
             self.set_fitted(fitted)
             if trained.error is not None:
                 raise trained.error
@@ -104,40 +107,22 @@ class RuleEstimator(BaseEstimator):
         """Return what was learned as one plain value, with the parameters as they are now, or another `decode`."""
         check_is_fitted(self, "rules_")
         names = getattr(self, "feature_names_in_", None)
-        learned = ("label_vectors", "label_vector_counts", "calibration", "validation_curve")
-        return FittedModel(
-            params=self._read_parameters(decode),
-            rules=self.rules_,
-            loss=self.loss_,
-            label_format=self._label_format,
-            features=Features(type(self).__name__, self.n_features_in_, names, self._names_given),
-            facts=self.training_facts_,
-            **{name: getattr(self, f"{name}_") for name in learned if hasattr(self, f"{name}_")},
-        )
+        features = Features(type(self).__name__, self.n_features_in_, names, self._names_given)
+        learned = {name: getattr(self, f"{name}_") for name in LEARNED if hasattr(self, f"{name}_")}
+        return FittedModel(self._read_parameters(decode), self._label_format, features, **learned)
 
     def set_fitted(self, model: FittedModel) -> Self:
         """Take over what another model has learned, as `get_fitted` returns it; parameters stay as they are."""
-        label_format = model.label_format
-        learned = {
-            "loss_": model.loss,
-            "rules_": model.rules,
-            "label_names_": model.rules.label_names,
-            "training_facts_": dict(model.facts),
-            "n_features_in_": model.features.n,
-            "feature_names_in_": model.features.names,
-            "validation_curve_": model.validation_curve,
-            "_names_given": model.features.given,
-            "_label_format": label_format,
-        }
-        self.__dict__.update(learned)
-        if isinstance(label_format, LabelFormat):
-            self.classes_ = label_format.list_classes()
-            self.label_vectors_ = model.label_vectors
-            self.label_vector_counts_ = model.label_vector_counts
-            self.calibration_ = model.calibration
-        for name in ("feature_names_in_", "validation_curve_"):
-            if learned[name] is None:
-                del self.__dict__[name]
+        self._label_format, self.label_names_ = model.label_format, model.rules.label_names
+        _, self.n_features_in_, names, self._names_given = model.features
+        learned = {"feature_names_in_": names} | {f"{name}_": getattr(model, name) for name in LEARNED}
+        for name, value in learned.items():
+            if value is None:
+                self.__dict__.pop(name, None)
+            else:
+                setattr(self, name, value)
+        if isinstance(model.label_format, LabelFormat):
+            self.classes_, self.calibration_ = model.label_format.list_classes(), model.calibration
         return self
 
     # --- Scores -------------------------------------------------------------------------------------------------------
@@ -186,7 +171,6 @@ class RuleEstimator(BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a JSON file. `pyboomer.load_model` reads it back, with exactly the same scores."""
-        check_is_fitted(self, "rules_")
         save_model(self, path)
 
     def to_onnx(self, path: str | Path | None = None) -> Any:
@@ -194,7 +178,6 @@ class RuleEstimator(BaseEstimator):
 
         Each rule becomes a chain-shaped tree, with thresholds in double precision. Needs the extra `onnx`.
         """
-        check_is_fitted(self, "rules_")
         from pyboomer.export.onnxgraph import build_graph
 
         graph = build_graph(self)
@@ -204,7 +187,6 @@ class RuleEstimator(BaseEstimator):
 
     def to_python(self, path: str | Path | None = None) -> str:
         """Return the model as a Python file that imports nothing; write it to a file if `path` is given."""
-        check_is_fitted(self, "rules_")
         from pyboomer.export.scorer import write_scorer
 
         text = write_scorer(self)
@@ -236,7 +218,6 @@ class RuleEstimator(BaseEstimator):
         title : str, optional
             The heading of the page.
         """
-        check_is_fitted(self, "rules_")
         from pyboomer.explore.page.html import write_page
         from pyboomer.explore.page.summary import summarise
 

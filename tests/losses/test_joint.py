@@ -441,7 +441,7 @@ def test_an_explanation_tells_what_separates_the_two_most_probable_vectors(model
 
 
 def test_many_label_vectors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyboomer.learning.objective.MANY", 10)
+    monkeypatch.setattr("pyboomer.learning.sizing.COSTLY", 10)
     with pytest.warns(UserWarning, match=r"there are \d+ known label vectors: .* does not depend on it") as told:
         classifier(n_rules=2).fit(X, Y)
     assert told[0].filename == __file__

@@ -21,9 +21,9 @@ from pyboomer.dask.parts import is_collection
 from pyboomer.dask.predicting import predict_lazily
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.learning.objective import begin_model
-from pyboomer.learning.reading import ReadY
-from pyboomer.learning.training import make_monitor
+from pyboomer.learning.reading import FitArguments
+from pyboomer.learning.sizing import begin_model
+from pyboomer.learning.training import Monitor
 from pyboomer.regressor import BoomerRegressor
 
 CLIENT = """client : distributed.Client, optional
@@ -74,12 +74,13 @@ class DaskEstimator(RuleEstimator):
     client: Any
     client_: Any
 
-    def _fit(self, read_y: ReadY, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
+    def _fit(self, *passed: Any) -> Self:
         begin = time.perf_counter()
         params, past = self._read_parameters(), self._find_past()
-        refuse(params, eval_set)
-        client, owner = find_client(self.client), self.local.__name__
-        data = read(client, owner, read_y, params, past, X, y, sample_weight, eval_set, feature_names)
+        given = FitArguments(self.local.__name__, *passed)
+        refuse(params, given.eval_set)
+        client = find_client(self.client)
+        data = read(client, params, past, given)
         model = begin_model(params, data.training, past)
         settings = choose_settings(model, data.training)
         binned = bin_parts(client, data, model)
@@ -87,7 +88,7 @@ class DaskEstimator(RuleEstimator):
             DeferredInterrupt() as interrupt,
             closing(start_team(client, data, model, settings, binned)) as engine,
         ):
-            monitor = make_monitor(params, interrupt, begin, CHUNK_SECONDS)
+            monitor = Monitor(interrupt, params["callbacks"], params["verbose"], begin, CHUNK_SECONDS)
             fitted, error = learn(engine, data, model, settings, binned, monitor)
             self.set_fitted(fitted).client_ = client
             if error is not None:

@@ -40,7 +40,7 @@ from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.learning import sizing
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.keeping import keep
-from pyboomer.learning.reading import ReadY, TrainingData, describe, read_features, split_eval_set
+from pyboomer.learning.reading import FitArguments, TrainingData, describe, read_features, split_eval_set
 from pyboomer.learning.sizing import make_settings
 from pyboomer.learning.stopping import begin_validation
 from pyboomer.learning.training import Monitor, collect_rules, find_loss_scale, find_scale, run, take_targets
@@ -109,19 +109,9 @@ class ClusterData(NamedTuple):
     class_weight: Any
 
 
-def read(
-    client: Client,
-    owner: str,
-    read_y: ReadY,
-    params: Mapping[str, Any],
-    past: FittedModel | None,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    eval_set: Any = None,
-    feature_names: Any = None,
-) -> ClusterData:
+def read(client: Client, params: Mapping[str, Any], past: FittedModel | None, passed: FitArguments) -> ClusterData:
     """Read what was passed to `fit`, as `learning.reading.read` does with data of this machine."""
+    owner, read_y, X, y, sample_weight, eval_set, feature_names = passed
     params = {**params, "callbacks": None}  # which need not be sent to workers
     past = None if past is None else replace(past, params=params)
     counted = count_parts(client, read_y if past is None else past.label_format.read, divide_parts(X, y, sample_weight))
@@ -139,7 +129,8 @@ def read(
     schema, features, sparse, edges = sketch_features(client, read_X, counted.present, params["max_bins"])
     if past is None:
         warn_of_identifiers(schema, examples.size)
-    training = describe(params, past, examples._replace(sparse=sparse), schema, features, label_format)
+    table = Table(None, schema, features)
+    training = describe(params, past, examples._replace(sparse=sparse), table, label_format)
     return ClusterData(training, counted, held_out, edges, class_weight)
 
 
@@ -169,11 +160,10 @@ def learn(
         names = training.label_format.names
         return collect_rules(chunks, training.schema, names, data.edges, binned.scale, loss_scale)
 
-    validation = begin_validation(model, judge) if data.held_out else None
+    validation = begin_validation(model, judge, losses) if data.held_out else None
     trained = run(engine, name_rules, settings.n_rules, loss_scale, monitor, model.rules or None, validation)
     trained = trained._replace(rules=round_by_bins(trained.rules, binned.ends))
-    kept = keep(model, trained, training.examples, settings, validation, monitor.begin, losses)
-    return kept, trained.error
+    return keep(model, trained, training.examples, settings, monitor.begin), trained.error
 
 
 def start_team(client: Client, data: ClusterData, model: FittedModel, settings: Settings, binned: Binned) -> TeamEngine:
@@ -199,7 +189,7 @@ def plan_course(settings: Settings, data: ClusterData, n_rules: int) -> Course:
 # --- What is known of all examples ------------------------------------------------------------------------------------
 
 
-def count_parts(client: Client, read_y: ReadY, parts: list[Part]) -> Counted:
+def count_parts(client: Client, read_y: Callable[[Any], Any], parts: list[Part]) -> Counted:
     """Look at all labels and weights."""
     unit = 1.0
     weights = [part.weight for part in parts if part.weight is not None]
@@ -314,7 +304,7 @@ def _cut(sketch: Any, begin: int, end: int) -> NDArray[Any]:
 # --- Blocks -----------------------------------------------------------------------------------------------------------
 
 
-def read_held_out(client: Client, read_y: ReadY, eval_set: Any) -> Present:
+def read_held_out(client: Client, read_y: Callable[[Any], Any], eval_set: Any) -> Present:
     """The parts of the examples that are not learned from."""
     X, y = split_eval_set(eval_set)
     held_out = count_parts(client, read_y, divide_parts(X, y, name="eval_set: ")).present

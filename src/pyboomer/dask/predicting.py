@@ -7,7 +7,6 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.dask.parts import refuse_flat, share
 
@@ -16,7 +15,6 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) -> Any:
     """An array or, with the index of X, a DataFrame or a Series of what a method gives for each block."""
-    check_is_fitted(model, "rules_")
     call = getattr(model, method)
     shared = share(copy(model).set_params(n_jobs=None))  # blocks are predicted at once, by the threads that Dask has
     refuse_flat(X)

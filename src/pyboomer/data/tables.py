@@ -109,26 +109,21 @@ def read_training_table(owner: str, X: Any, categorical_features: Any, feature_n
     return Table(matrix if sp.issparse(matrix) else encode(matrix, schema.categories), schema, features)
 
 
-class _Checker(BaseEstimator):
-    """What scikit-learn checks X for, and writes down its features in."""
-
-    _names_given = False
-
-
 @lru_cache(maxsize=8)
-def _name_checker(owner: str) -> type[_Checker]:
-    return type(owner, (_Checker,), {})
+def _name_checker(owner: str) -> type[BaseEstimator]:
+    return type(owner, (BaseEstimator,), {})
 
 
-def _make_checker(features: Features) -> _Checker:
+def _make_checker(features: Features) -> BaseEstimator:
+    """An estimator that scikit-learn checks X for, and writes down its features in."""
     checker = _name_checker(features.owner)()
-    checker.n_features_in_, checker._names_given = features.n, features.given
+    checker.n_features_in_ = features.n
     if features.names is not None:
         checker.feature_names_in_ = features.names
     return checker
 
 
-def _note_features(checker: _Checker) -> Features:
+def _note_features(checker: BaseEstimator) -> Features:
     return Features(type(checker).__name__, checker.n_features_in_, getattr(checker, "feature_names_in_", None))
 
 
@@ -177,7 +172,7 @@ def read_table(X: Any, schema: Schema, features: Features) -> Matrix:
     if schema.with_text:
         name = schema.names[min(schema.with_text)]
         raise ValueError(f"X must be a DataFrame: feature {name!r} has categories that are strings")
-    matrix = _read_matrix(checker, X, reset=False)
+    matrix = _read_matrix(checker, X, reset=False, names_given=features.given)
     _check_finite(matrix, schema.names)
     if isinstance(matrix, DeviceMatrix) and schema.categories:
         raise ValueError("X is on a GPU, but the model has nominal features: copy it to the host")
@@ -220,7 +215,7 @@ def refuse_new_categories(matrix: Matrix, schema: Schema) -> None:
             raise ValueError(f"feature {name!r} has a category that the model does not know")
 
 
-def _read_matrix(checker: _Checker, X: Any, reset: bool) -> Matrix:
+def _read_matrix(checker: BaseEstimator, X: Any, reset: bool, names_given: bool = False) -> Matrix:
     if is_on_device(X):
         matrix = read_device_matrix(X)
         _check_n_features(checker, matrix, reset=reset)
@@ -235,7 +230,7 @@ def _read_matrix(checker: _Checker, X: Any, reset: bool) -> Matrix:
             "ensure_all_finite": False,
             "order": "C",
         }
-        if not reset and checker._names_given:  # scikit-learn would miss the names in X
+        if names_given:  # scikit-learn would miss the names in X
             matrix = check_array(X, input_name="X", estimator=checker, **options)
             _check_n_features(checker, matrix, reset=reset)
         else:
@@ -344,7 +339,7 @@ def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_series"))
 
 
-def _list_columns(checker: _Checker, X: Any, reset: bool) -> list[Column]:
+def _list_columns(checker: BaseEstimator, X: Any, reset: bool) -> list[Column]:
     """The columns of a DataFrame; their names are recorded in the checker or, without `reset`, compared to those."""
     names = list(X.columns)
     if len(set(names)) < len(names):

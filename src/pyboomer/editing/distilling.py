@@ -185,10 +185,8 @@ def _distil(model: Model, examples: Examples, budgets: Sequence[int], by_rules: 
     bodies = _list_bodies(model.rules_)
     sample = np.sort(rng.permutation(n)[: max(1, MOST_CELLS // max(1, len(bodies)))])
     pool = _make_pool(bodies, model, examples.take(sample), by_rules)
-    fitted = model.get_fitted()
-    settings = make_settings(fitted, examples, seed=0)
-    scale = find_scale(examples.Y, settings.loss)
-    task = Task(None, *take_targets(examples, scale))
+    settings = make_settings(model.get_fitted(), examples, seed=0)
+    task = Task(None, *take_targets(examples, find_scale(examples.Y, settings.loss)))
     shrinkages = [np.full(task.Y.shape[1], USUAL)] * len(budgets)
     if len(sample) >= FEWEST:
         is_held_out = rng.permutation(len(sample)) % HELD_OUT == 0
@@ -201,7 +199,7 @@ def _distil(model: Model, examples: Examples, budgets: Sequence[int], by_rules: 
     choices = _select(Objective(settings, task, sample), pool, budgets[-1])
     whole = Objective(settings, task, np.arange(n))
     parts = zip(_cut(choices, pool, budgets), shrinkages, strict=True)
-    return [_make_model(model, examples, whole, pool, first, each, scale) for first, each in parts]
+    return [_make_model(model, examples, whole, pool, first, each) for first, each in parts]
 
 
 # --- Candidates -------------------------------------------------------------------------------------------------------
@@ -418,13 +416,7 @@ def _cut(choices: Sequence[Choice], pool: Pool, budgets: Sequence[int]) -> list[
 
 
 def _make_model(
-    model: Model,
-    examples: Examples,
-    objective: Objective,
-    pool: Pool,
-    choices: Sequence[Choice],
-    shrinkages: Array,
-    scale: float,
+    model: Model, examples: Examples, objective: Objective, pool: Pool, choices: Sequence[Choice], shrinkages: Array
 ) -> Model:
     """A copy of the model with the rules chosen, and heads that are learned from all examples."""
     chosen = pool.rules[[choice.candidate for choice in choices]]
@@ -435,6 +427,7 @@ def _make_model(
     *_, W = _fit_path(
         objective, covered, labels, (np.maximum(s, shrinkages) for s in SHRINKAGES if s >= shrinkages.min())
     )
+    scale = find_scale(examples.Y, objective.loss)
     loss_scale = find_loss_scale(scale, objective.loss)
     zero, constant = np.zeros(examples.Y.shape), np.repeat(objective.default, len(examples.Y), axis=0)
     first = objective.rate(zero) - objective.rate(constant)

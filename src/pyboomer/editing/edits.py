@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
@@ -24,8 +23,7 @@ from pyboomer.engine.heads import Penalty
 from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.fitted import FittedModel
-from pyboomer.learning.objective import find_known_vectors
-from pyboomer.learning.sizing import make_settings
+from pyboomer.learning.sizing import find_known_vectors, make_settings
 from pyboomer.learning.training import find_loss_scale, find_scale, take_targets
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
@@ -128,22 +126,22 @@ def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
     >>> len(first.rules_), len(clf.rules_)
     (20, 50)
     """
-    check_is_fitted(model, "rules_")
+    fitted = model.get_fitted()
     if not isinstance(rules, RuleEnsemble):
         raise TypeError(f"rules must be a RuleEnsemble, got {type(rules).__name__}")
     if len(rules) == 0:
         raise ValueError("a model must have at least one rule")
     for name in ("feature_names", "label_names", "categories", "ordinal"):
-        if repr(getattr(rules, name)) != repr(getattr(model.rules_, name)):  # 1, 1.0 and True are not the same
+        if repr(getattr(rules, name)) != repr(getattr(fitted.rules, name)):  # 1, 1.0 and True are not the same
             raise ValueError(f"the rules must have the {name} of the model")
-    return _store(model, replace(model.get_fitted(), rules=rules, calibration=None), loss=None)
+    return _store(model, replace(fitted, rules=rules, calibration=None), loss=None)
 
 
 def _store(model: Model, fitted: FittedModel, **facts: Any) -> Model:
     """A copy of a model with other rules; a validation curve would be about those before."""
     rules = fitted.rules.renumber()
-    known = {**fitted.facts, "rules": len(rules), **facts, "edited": True}
-    return copy(model).set_fitted(replace(fitted, rules=rules, facts=known, validation_curve=None))
+    known = {**fitted.training_facts, "rules": len(rules), **facts, "edited": True}
+    return copy(model).set_fitted(replace(fitted, rules=rules, training_facts=known, validation_curve=None))
 
 
 # --- Refitting --------------------------------------------------------------------------------------------------------

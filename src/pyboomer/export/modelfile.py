@@ -73,7 +73,7 @@ def save_model(model: "RuleEstimator", path: str | Path) -> None:
         "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.parameter_table)}
         | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
         "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values(), "auto": model.loss == "auto"},
-        "training": _check_facts({name: _plain_fact(value) for name, value in fitted.facts.items()}),
+        "training": _check_facts({name: _plain_fact(value) for name, value in fitted.training_facts.items()}),
         **_describe_outcome(fitted),
         "feature_names_in": None if features.names is None else list(map(str, features.names)),
         "names_given": features.given,
@@ -221,7 +221,9 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
     if getattr(outcome["label_format"], "classes", 0) is None:
         read_thresholds(model.decode, len(rules.label_names))
     facts = _check_facts(content["training"])
-    return model.set_fitted(FittedModel({}, rules, learned, features=features, facts=facts, **outcome))
+    return model.set_fitted(
+        FittedModel({}, features=features, loss=learned, rules=rules, training_facts=facts, **outcome)
+    )
 
 
 def _check_keys(content: dict[str, Any], keys: tuple[str, ...]) -> None:

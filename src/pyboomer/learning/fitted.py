@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.arrays import Array, Matrix, Vectors
+from pyboomer.arrays import Array, Matrix
 from pyboomer.data.examples import Examples, read_examples
 from pyboomer.data.labels import LabelFormat
 from pyboomer.data.tables import Features, read_table
@@ -20,22 +20,20 @@ from pyboomer.predicting.decision import Decision, find_decision
 from pyboomer.predicting.scores import WORTHWHILE, add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 
-NO_VECTORS, NO_COUNTS = np.empty((0, 0), dtype=np.uint8), np.empty(0)
-
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """What `fit` has learned; parameters are as they were when the value was made."""
 
     params: Mapping[str, Any]
-    rules: RuleEnsemble
-    loss: Loss
     label_format: LabelFormat | TargetFormat
     features: Features
-    label_vectors: Vectors = field(default_factory=lambda: NO_VECTORS)  # those known; none of targets
-    label_vector_counts: Array = field(default_factory=lambda: NO_COUNTS)
+    loss: Loss
+    rules: RuleEnsemble
+    label_vectors: Any = None  # (V, K): those known; None of targets
+    label_vector_counts: Any = None  # (V,)
     calibration: Calibration | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    training_facts: Mapping[str, Any] = field(default_factory=dict)
     validation_curve: Sequence[tuple[int, float]] | None = None
 
     @cached_property

@@ -1,7 +1,6 @@
 """Keeping makes a fitted model of what was learned: the best part of it, with facts, and calibrated if asked for."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,6 @@ from pyboomer.engine.promise import Settings
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.reading import TrainingData
-from pyboomer.learning.stopping import Validation
 from pyboomer.learning.training import Monitor, Trained, train
 from pyboomer.predicting.calibration import FOLDS, calibrate
 from pyboomer.predicting.decoding import joint_probabilities
@@ -22,17 +20,9 @@ from pyboomer.predicting.decoding import joint_probabilities
 RISE = 0.01  # of the training loss, relative to the one before all rules, that users are told of
 
 
-def keep(
-    model: FittedModel,
-    trained: Trained,
-    examples: Examples,
-    settings: Settings,
-    validation: Validation | None,
-    begin: float,
-    losses: Mapping[int, float] | None = None,
-) -> FittedModel:
-    """The model with what was learned, or the best part of it; `losses` after some numbers of rules may be known."""
-    rules, loss, history, _ = trained
+def keep(model: FittedModel, trained: Trained, examples: Examples, settings: Settings, begin: float) -> FittedModel:
+    """The model with what was learned, or the best part of it."""
+    rules, loss, history, validation, _ = trained
     params = model.params
     if params["l1"] > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
         alert(f"l1={params['l1']} makes every score zero: choose a smaller one")
@@ -44,7 +34,8 @@ def keep(
     curve = None if validation is None else validation.curve
     if validation is not None and curve and params["early_stopping"] and validation.best.n_rules < len(rules):
         rules = rules[: validation.best.n_rules].renumber()
-        loss = losses[len(rules)] if losses else model.mean_loss(examples, model.score(examples.matrix, rules))
+        known = validation.losses.get(len(rules))
+        loss = model.mean_loss(examples, model.score(examples.matrix, rules)) if known is None else known
     facts = {
         "pyboomer": pyboomer.__version__,
         "examples": examples.size,
@@ -56,7 +47,7 @@ def keep(
         "seconds": round(time.perf_counter() - begin, 3),
         "seed": settings.seed,
     }
-    return replace(model, rules=rules, facts=facts, validation_curve=curve)
+    return replace(model, rules=rules, training_facts=facts, validation_curve=curve)
 
 
 def calibrate_model(

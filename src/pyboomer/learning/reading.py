@@ -29,7 +29,6 @@ from pyboomer.learning.fitted import FittedModel
 from pyboomer.predicting.calibration import FOLDS
 from pyboomer.rules.schema import Schema
 
-ReadY = Callable[[Any], Labels | Targets]
 LARGEST_SEED = np.iinfo(np.int32).max
 
 
@@ -45,18 +44,21 @@ class TrainingData(NamedTuple):
     held_out: Examples | None = None  # the examples that tell when to stop
 
 
-def read(
-    owner: str,
-    read_y: ReadY,
-    params: Mapping[str, Any],
-    past: FittedModel | None,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    eval_set: Any = None,
-    feature_names: Any = None,
-) -> TrainingData:
-    """Read what was passed to `fit` of an estimator of the class `owner`; `past` is the model to go on with, if any."""
+class FitArguments(NamedTuple):
+    """What users pass to `fit`, and how y is read if there is no model to go on with."""
+
+    owner: str  # the class of the estimator
+    read_y: Callable[[Any], Labels | Targets]
+    X: Any
+    y: Any
+    sample_weight: Any
+    eval_set: Any
+    feature_names: Any
+
+
+def read(params: Mapping[str, Any], past: FittedModel | None, passed: FitArguments) -> TrainingData:
+    """Read what was passed to `fit`; `past` is the model to go on with, if there is one."""
+    owner, read_y, X, y, sample_weight, eval_set, feature_names = passed
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
     refuse_lazy("y", y)
@@ -66,7 +68,7 @@ def read(
     labels = (read_y if past is None else past.label_format.read)(copy_to_host(y))
     examples = read_examples(table.matrix, labels, copy_to_host(sample_weight))
     examples = weigh_classes(examples, params.get("class_weight"), labels.label_format)
-    data = describe(params, past, examples, table.schema, table.features, labels.label_format)
+    data = describe(params, past, examples, table, labels.label_format)
     if eval_set is not None:
         return data._replace(held_out=_read_eval_set(data, eval_set))
     if params["early_stopping"]:
@@ -91,14 +93,10 @@ def read_features(owner: str, params: Mapping[str, Any], past: FittedModel | Non
 
 
 def describe(
-    params: Mapping[str, Any],
-    past: FittedModel | None,
-    examples: Examples,
-    schema: Schema,
-    features: Features,
-    label_format: LabelFormat | TargetFormat,
+    params: Mapping[str, Any], past: FittedModel | None, examples: Examples, table: Table, label_format: Any
 ) -> TrainingData:
     """Training data, with what parameters say of them."""
+    schema, features = table.schema, table.features
     warn_of_unknown(examples, label_format.names)
     fixed = np.flatnonzero(find_features("fixed_features", params["fixed_features"], schema.names))
     return TrainingData(examples, schema, features, label_format, fixed, _draw_seed(params["random_state"], past))
@@ -106,7 +104,7 @@ def describe(
 
 def _draw_seed(random_state: Any, past: FittedModel | None) -> int:
     """The seed of all draws; further rules of a model are drawn as if they had been learned at once."""
-    known = None if past is None else past.facts.get("seed")
+    known = None if past is None else past.training_facts.get("seed")
     if isinstance(known, int) and 0 <= known < LARGEST_SEED:  # a file may say anything
         return known
     return int(check_random_state(random_state).randint(LARGEST_SEED))

@@ -4,7 +4,7 @@ Between two chunks, held-out examples are evaluated, progress is shown, callback
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -65,19 +65,16 @@ class Monitor:
     """What looks at training while it goes on, and may end it."""
 
     interrupt: DeferredInterrupt
-    callbacks: Sequence[Callable[[Progress], Any]] = ()
-    verbose: bool = False
+    callbacks: Callable[[Progress], Any] | Sequence[Callable[[Progress], Any]] | None = None
+    verbose: int = 0
     begin: float = field(default_factory=time.perf_counter)
     chunk_seconds: float = CHUNK_SECONDS
 
-
-def make_monitor(
-    params: Mapping[str, Any], interrupt: DeferredInterrupt, begin: float, chunk_seconds: float = CHUNK_SECONDS
-) -> Monitor:
-    """The monitor that parameters ask for."""
-    callbacks = params["callbacks"] or ()
-    listed = (callbacks,) if callable(callbacks) else tuple(callbacks)
-    return Monitor(interrupt, listed, bool(params["verbose"]), begin, chunk_seconds)
+    def call(self, progress: Progress) -> bool:
+        """Call all callbacks; returns whether any of them wants training to end."""
+        callbacks = (self.callbacks,) if callable(self.callbacks) else self.callbacks or ()
+        answers = [callback(progress) for callback in callbacks]
+        return any(isinstance(answer, bool | np.bool_) and answer for answer in answers)
 
 
 class Trained(NamedTuple):
@@ -86,6 +83,7 @@ class Trained(NamedTuple):
     rules: RuleEnsemble
     loss: float
     loss_history: list[float]  # the loss at the beginning and after 32, 64, 128, ... rules
+    validation: Validation | None
     error: Exception | None
 
 
@@ -179,7 +177,7 @@ def run(
         failure = error
     if sum(map(len, learned)) < engine.n_rules:
         take_rules()
-    return Trained(join_rules(learned), compute_loss(), loss_history, failure)
+    return Trained(join_rules(learned), compute_loss(), loss_history, validation, failure)
 
 
 def _prepare_columns(matrix: Any, schema: Schema, settings: Settings) -> tuple[Any, tuple[Array, ...] | None]:
@@ -265,8 +263,7 @@ def _learn(
             if monitor.callbacks:
                 score = None if validation is None else validation.curve[-1].score
                 progress = Progress(engine.n_rules, time.perf_counter() - monitor.begin, compute_loss(), score)
-                answers = [callback(progress) for callback in monitor.callbacks]
-                if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
+                if monitor.call(progress):
                     break
             if engine.n_rules >= n_rules or (validation is not None and validation.is_enough(engine.n_rules)):
                 break
@@ -288,7 +285,7 @@ def _learn(
                 size = max(1, min(8 * size, int(count * monitor.chunk_seconds / seconds)))
 
 
-def _show_progress(verbose: bool, total: int, done: int) -> Any:
+def _show_progress(verbose: int, total: int, done: int) -> Any:
     """A progress bar, or nothing."""
     if not verbose:
         return nullcontext()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array, Matrix
 from pyboomer.data.examples import read_examples
@@ -22,6 +21,7 @@ from pyboomer.explore.judging import make_judge
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding
 from pyboomer.explore.shapes.steps import list_columns
+from pyboomer.learning.fitted import FittedModel
 from pyboomer.losses import Loss
 from pyboomer.predicting.decision import Decision
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -80,13 +80,13 @@ def summarise(
         How many of the examples, drawn at random, are part of the summary. Fewer are, if they have very many features.
     title : str, optional
     """
-    check_is_fitted(model, "rules_")
+    fitted = model.get_fitted()
     if isinstance(max_examples, bool) or not isinstance(max_examples, int | np.integer) or max_examples < 0:
         raise ValueError(f"max_examples must be a whole number of at least 0, got {max_examples!r}")
     if X is None and y is not None:
         raise ValueError("y is given without X: the labels of which examples?")
-    data = None if X is None else _read_data(model, X, y)
-    rules, decision = model.rules_, model.get_fitted().decision
+    data = None if X is None else _read_data(fitted, X, y)
+    rules, decision = fitted.rules, fitted.decision
     image = find_image(rules.feature_names)
     shown = (np.arange(len(rules.feature_names)) if image else np.unique(rules.condition_features)).astype(np.int64)
     kind = find_kind(decision)
@@ -117,8 +117,7 @@ def find_kind(decision: Decision) -> str:
     return {"numbers": "numbers", "class": "classes"}.get(decision.rule, "labels")
 
 
-def _read_data(model: "RuleEstimator", X: Any, y: Any) -> Data:
-    fitted = model.get_fitted()
+def _read_data(fitted: FittedModel, X: Any, y: Any) -> Data:
     matrix = fitted.read_matrix(X)
     truth = None if y is None else fitted.label_format.read(y)
     if truth is not None and len(truth.values) != matrix.shape[0]:
