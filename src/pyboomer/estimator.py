@@ -22,11 +22,10 @@ from pyboomer.export.modelfile import save_model
 from pyboomer.files import write_file
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.learning.keeping import calibrate_model, keep
 from pyboomer.learning.reading import FitArguments, read
 from pyboomer.learning.sizing import begin_model, make_settings
 from pyboomer.learning.stopping import make_validation
-from pyboomer.learning.training import Monitor, train
+from pyboomer.learning.training import Monitor, calibrate_model, keep, train
 from pyboomer.losses import Loss, find_loss
 from pyboomer.parameters import Parameter, check_parameters
 from pyboomer.rules.ensemble import RuleEnsemble

@@ -251,10 +251,9 @@ def find_sample_edges(samples: Sequence[Array], nominal: Sequence[int], max_bins
 
 
 @named
-def count_categories(
-    X: Any, absent: Any, schema: Schema, features: Features, some: Sequence[int]
-) -> list[NDArray[Any]]:
+def count_categories(X: Any, absent: Any, table: Table, some: Sequence[int]) -> list[NDArray[Any]]:
     """How often each category of some features occurs in a block."""
+    _, schema, features = table
     matrix = read_table(X, schema, features)
     rows = list_present(absent, matrix.shape[0])
     columns = [_take_column(matrix, f, schema)[rows] for f in some]
@@ -281,8 +280,7 @@ def list_crowded(schema: Schema) -> list[int]:
 class Reading(NamedTuple):
     """What all blocks are read by."""
 
-    schema: Schema
-    features: Features
+    table: Table  # without values
     label_format: LabelFormat | TargetFormat
     class_weight: Any
     edges: tuple[Array, ...]
@@ -293,7 +291,7 @@ class Reading(NamedTuple):
 @named
 def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held_out: bool) -> tuple[Block, Ends]:
     """Bin the examples of a block that count, and read their labels; classes have no weights if they are held out."""
-    schema, features, label_format, class_weight, edges, scale, past = reading
+    (_, schema, features), label_format, class_weight, edges, scale, past = reading
     labels = label_format.read(y)
     examples = _read_present(read_table(X, schema, features), labels, weight)
     assert examples is not None

@@ -84,12 +84,9 @@ class DaskEstimator(RuleEstimator):
         model = begin_model(params, data.training, past)
         settings = choose_settings(model, data.training)
         binned = bin_parts(client, data, model)
-        with (
-            DeferredInterrupt() as interrupt,
-            closing(start_team(client, data, model, settings, binned)) as engine,
-        ):
+        with DeferredInterrupt() as interrupt, closing(start_team(client, data, model, settings, binned)) as team:
             monitor = Monitor(interrupt, params["callbacks"], params["verbose"], begin, CHUNK_SECONDS)
-            fitted, error = learn(engine, data, model, settings, binned, monitor)
+            fitted, error = learn(team, data, model, settings, binned, monitor)
             self.set_fitted(fitted).client_ = client
             if error is not None:
                 raise error

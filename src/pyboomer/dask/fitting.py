@@ -34,19 +34,17 @@ from pyboomer.dask.parts import Part, compute, divide_parts, share
 from pyboomer.dask.team import TeamEngine
 from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
-from pyboomer.data.tables import Features, Table, check_feature_names, warn_of_identifiers
+from pyboomer.data.tables import Table, check_feature_names, warn_of_identifiers
 from pyboomer.engine.cluster.learner import Course, Summary, assign, check_settings, learn_default_head
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.learning import sizing
 from pyboomer.learning.fitted import FittedModel
-from pyboomer.learning.keeping import keep
 from pyboomer.learning.reading import FitArguments, TrainingData, describe, read_features, split_eval_set
 from pyboomer.learning.sizing import make_settings
 from pyboomer.learning.stopping import begin_validation
-from pyboomer.learning.training import Monitor, collect_rules, find_loss_scale, find_scale, run, take_targets
+from pyboomer.learning.training import Monitor, collect_rules, find_scales, keep, run, take_targets
 from pyboomer.losses.twins import QUADRATIC
 from pyboomer.rules.ensemble import RuleEnsemble
-from pyboomer.rules.schema import Schema
 
 CHUNK_SECONDS = 0.5  # how long a team learns before the client looks for Ctrl-C
 TOGETHER = 8  # blocks whose labels are merged at once
@@ -69,7 +67,8 @@ class Binned(NamedTuple):
 
     keys: dict[str, tuple[list[str], list[str]]]  # of the blocks that each worker is to have
     ends: Ends  # of bins
-    scale: float  # the unit of targets
+    scale: float  # the unit of targets ...
+    loss_scale: float  # ... and that of the loss
     blocks: list[Any]  # what keeps them
 
 
@@ -126,10 +125,9 @@ def read(client: Client, params: Mapping[str, Any], past: FittedModel | None, pa
     if past is not None:
         check_feature_names(names, past.rules.schema.names)
     read_X = partial(read_features, owner, {**params, "random_state": None}, past, names)
-    schema, features, sparse, edges = sketch_features(client, read_X, counted.present, params["max_bins"])
+    table, sparse, edges = sketch_features(client, read_X, counted.present, params["max_bins"])
     if past is None:
-        warn_of_identifiers(schema, examples.size)
-    table = Table(None, schema, features)
+        warn_of_identifiers(table.schema, examples.size)
     training = describe(params, past, examples._replace(sparse=sparse), table, label_format)
     return ClusterData(training, counted, held_out, edges, class_weight)
 
@@ -149,7 +147,7 @@ def learn(
     engine: TeamEngine, data: ClusterData, model: FittedModel, settings: Settings, binned: Binned, monitor: Monitor
 ) -> tuple[FittedModel, Exception | None]:
     """Let a team learn further rules of a model; returns what to keep of them, and what went wrong."""
-    training, loss_scale = data.training, find_loss_scale(binned.scale, settings.loss)
+    training, loss_scale = data.training, binned.loss_scale
     losses: dict[int, float] = {}
 
     def judge(rules: RuleEnsemble) -> float:  # noqa: ARG001 (the team knows them)
@@ -160,7 +158,9 @@ def learn(
         names = training.label_format.names
         return collect_rules(chunks, training.schema, names, data.edges, binned.scale, loss_scale)
 
-    validation = begin_validation(model, judge, losses) if data.held_out else None
+    validation = begin_validation(model, judge) if data.held_out else None
+    if validation is not None:
+        validation.losses = losses
     trained = run(engine, name_rules, settings.n_rules, loss_scale, monitor, model.rules or None, validation)
     trained = trained._replace(rules=round_by_bins(trained.rules, binned.ends))
     return keep(model, trained, training.examples, settings, monitor.begin), trained.error
@@ -269,8 +269,8 @@ def summarise(examples: Examples, counted: Counted, held_out: Present) -> Summar
 
 def sketch_features(
     client: Client, read_X: Callable[[Any], Table], present: Present, max_bins: Any
-) -> tuple[Schema, Features, bool, tuple[NDArray[Any], ...]]:
-    """What the features are, what scikit-learn keeps of them, whether most values are 0, and what separates bins."""
+) -> tuple[Table, bool, tuple[NDArray[Any], ...]]:
+    """What the features are, without values; whether most of these are 0, and what separates bins."""
     n = sum(profile.n for _, profile, _ in present)
     shared, sketch, take = share(read_X), dask.delayed(sketch_block), dask.delayed(_take)
     futures = client.compute(
@@ -278,6 +278,7 @@ def sketch_features(
     )
     schemas, features, filled = zip(*compute(client, [take(future, slice(0, 3)) for future in futures]), strict=True)
     schema = merge_schemas(schemas)
+    table = Table(None, schema, features[0])
     count = LARGEST if max_bins == "auto" else int(max_bins)
     n_features = len(schema.names)
     size = max(1, MOST_VALUES // min(n, 2 * SAMPLE))
@@ -290,11 +291,11 @@ def sketch_features(
     edges = [own for some in compute(client, tasks) for own in some]
     crowded = list_crowded(schema)
     if crowded:
-        count_in, about = dask.delayed(count_categories), (share(schema), share(features[0]), crowded)
+        count_in, about = dask.delayed(count_categories), (share(table), crowded)
         counts = compute(client, [count_in(part.name, part.X, profile.absent, *about) for part, profile, _ in present])
         for f, times in zip(crowded, zip(*counts, strict=True), strict=True):
             edges[f] = choose_common(np.sum(times, axis=0))
-    return schema, features[0], 2 * sum(filled) < n * n_features, tuple(edges)
+    return table, 2 * sum(filled) < n * n_features, tuple(edges)
 
 
 def _cut(sketch: Any, begin: int, end: int) -> NDArray[Any]:
@@ -316,9 +317,9 @@ def read_held_out(client: Client, read_y: Callable[[Any], Any], eval_set: Any) -
 def bin_parts(client: Client, data: ClusterData, model: FittedModel) -> Binned:
     """Bin all parts where they are."""
     training, present, held_out = data.training, data.counted.present, data.held_out
-    scale = find_scale(find_alike([profile for _, profile, _ in present]), model.loss)
-    about = training.schema, training.features, training.label_format, data.class_weight
-    reading = Reading(*about, data.edges, scale, model.rules or None)
+    scale, loss_scale = find_scales(find_alike([profile for _, profile, _ in present]), model.loss)
+    table = Table(None, training.schema, training.features)
+    reading = Reading(table, training.label_format, data.class_weight, data.edges, scale, model.rules or None)
     shared, shared_for_others = share(reading), share(reading)
     encode, take = dask.delayed(encode_block), dask.delayed(_take)
     tasks = [encode(part.name, part.X, part.y, part.weight, first, shared, False) for part, _, first in present]
@@ -330,7 +331,7 @@ def bin_parts(client: Client, data: ClusterData, model: FittedModel) -> Binned:
     keys: dict[str, tuple[list[str], list[str]]] = {}
     for i, (block, address) in enumerate(zip(blocks, where, strict=True)):
         keys.setdefault(address, ([], []))[i >= len(tasks)].append(block.key)
-    return Binned(keys, merged, scale, blocks)
+    return Binned(keys, merged, scale, loss_scale, blocks)
 
 
 def find_blocks(client: Client, blocks: Sequence[Any]) -> list[Sequence[str]]:

@@ -58,7 +58,7 @@ class Features(NamedTuple):
 class Table(NamedTuple):
     """The features of the training data: their values as numbers, and what they are."""
 
-    matrix: Matrix
+    matrix: Matrix  # None if it is elsewhere
     schema: Schema
     features: Features
 

@@ -33,7 +33,7 @@ from pyboomer.engine.promise import Settings, Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.explore.curves import SizeCurve
 from pyboomer.learning.sizing import make_settings
-from pyboomer.learning.training import find_loss_scale, find_scale, take_targets
+from pyboomer.learning.training import find_scales, take_targets
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.rule import Condition, Rule
@@ -154,12 +154,8 @@ def size_curve(
         "distilled": _distil(model, examples, sizes, by_rules=False),
     }
     # by the loss of the model: the known label vectors of others may differ, and that of a joint loss with them
-    fitted = model.get_fitted()
-
-    def measure(small: RuleEstimator) -> float:
-        return fitted.mean_loss(judged, fitted.score(judged.matrix, small.rules_))
-
-    losses = {way: list(map(measure, ms)) for way, ms in models.items()}
+    own = model.get_fitted()
+    losses = {way: [own.measure(judged, m.rules_) for m in ms] for way, ms in models.items()}
     counts = {way: [len(m.rules_) for m in ms] for way, ms in models.items()}
     return SizeCurve(
         np.array(sizes),
@@ -186,7 +182,7 @@ def _distil(model: Model, examples: Examples, budgets: Sequence[int], by_rules: 
     sample = np.sort(rng.permutation(n)[: max(1, MOST_CELLS // max(1, len(bodies)))])
     pool = _make_pool(bodies, model, examples.take(sample), by_rules)
     settings = make_settings(model.get_fitted(), examples, seed=0)
-    task = Task(None, *take_targets(examples, find_scale(examples.Y, settings.loss)))
+    task = Task(None, *take_targets(examples, find_scales(examples.Y, settings.loss)[0]))
     shrinkages = [np.full(task.Y.shape[1], USUAL)] * len(budgets)
     if len(sample) >= FEWEST:
         is_held_out = rng.permutation(len(sample)) % HELD_OUT == 0
@@ -427,8 +423,7 @@ def _make_model(
     *_, W = _fit_path(
         objective, covered, labels, (np.maximum(s, shrinkages) for s in SHRINKAGES if s >= shrinkages.min())
     )
-    scale = find_scale(examples.Y, objective.loss)
-    loss_scale = find_loss_scale(scale, objective.loss)
+    scale, loss_scale = find_scales(examples.Y, objective.loss)
     zero, constant = np.zeros(examples.Y.shape), np.repeat(objective.default, len(examples.Y), axis=0)
     first = objective.rate(zero) - objective.rate(constant)
     gains = [max(0.0, first), *(choice.gain for choice in choices)]
@@ -447,7 +442,5 @@ def _make_model(
             )
         )
     small = replace_rules(model, collect_rules(rules, model.rules_))
-    fitted = small.get_fitted()
-    loss = fitted.mean_loss(examples, fitted.score(examples.matrix))
-    small.training_facts_.update(examples=len(examples.Y), loss=loss)
+    small.training_facts_.update(examples=len(examples.Y), loss=small.get_fitted().measure(examples))
     return small

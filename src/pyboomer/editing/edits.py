@@ -24,7 +24,7 @@ from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.sizing import find_known_vectors, make_settings
-from pyboomer.learning.training import find_loss_scale, find_scale, take_targets
+from pyboomer.learning.training import find_scales, take_targets
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
@@ -173,7 +173,7 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         vectors, counts = find_known_vectors(fitted.params["known_vectors"], examples, fitted.loss)
         fitted = replace(fitted, label_vectors=vectors, label_vector_counts=counts, calibration=None)
     rules, settings = fitted.rules, make_settings(fitted, examples, seed=0)
-    scale = find_scale(examples.Y, settings.loss)
+    scale, loss_scale = find_scales(examples.Y, settings.loss)
     ledger = Ledger(Task(None, *take_targets(examples, scale)), settings.loss, single=False, threads=Threads())
     ledger.write()
     head_scores = np.zeros(len(rules.head_scores))
@@ -193,10 +193,9 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
             head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
         head_scores[own] = rate * head
         ledger.apply(rows, labels, head_scores[own])
-    gain *= find_loss_scale(scale, settings.loss)
-    fitted = replace(fitted, rules=replace(rules, head_scores=scale * head_scores, gain=gain, coverage=coverage))
-    loss = fitted.mean_loss(examples, fitted.score(examples.matrix))
-    return _store(model, fitted, examples=len(examples.Y), loss=loss)
+    refitted = replace(rules, head_scores=scale * head_scores, gain=loss_scale * gain, coverage=coverage)
+    fitted = replace(fitted, rules=refitted)
+    return _store(model, fitted, examples=len(examples.Y), loss=fitted.measure(examples))
 
 
 def read_for(model: RuleEstimator, X: Any, y: Any, sample_weight: Any = None) -> Examples:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.explore.judging import is_classifier, make_judge, read_judged
+from pyboomer.explore.judging import is_classifier, make_judge
 from pyboomer.rules.frames import import_pandas
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def training_curve(
         raise ValueError("at must have at least one number of rules")
     values: dict[str, Mapping[str, Array]] = {}
     for name, data in {TRAIN: (X, y)}.items() if X_test is None else {TRAIN: (X, y), TEST: (X_test, y_test)}.items():
-        examples = read_judged(model, *data)
+        examples = fitted.read_examples(*data)
         judges = [make_judge(model, measure, examples) for measure in chosen]
         if len({judge.name for judge in judges}) < len(judges):
             raise ValueError(f"measures must differ, got {', '.join(judge.name for judge in judges)}")

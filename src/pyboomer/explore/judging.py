@@ -28,11 +28,6 @@ class Judge(NamedTuple):
     rate: Callable[[Array], float]
 
 
-def read_judged(model: "RuleEstimator", X: Any, y: Any, sample_weight: Any = None) -> Examples:
-    """The examples on which a fitted model is judged."""
-    return model.get_fitted().read_examples(X, y, sample_weight)
-
-
 def is_classifier(model: "RuleEstimator") -> bool:
     """Whether a model predicts labels rather than numbers."""
     return model.get_fitted().decision.rule != "numbers"

@@ -100,6 +100,10 @@ class FittedModel:
         Y = examples.signed.astype(np.float64)
         return self.objective.mean_value(Y, scores, examples.label_weight, examples.weight)
 
+    def measure(self, examples: Examples, rules: RuleEnsemble | None = None) -> float:
+        """The mean of what is minimised, by all rules or by others."""
+        return self.mean_loss(examples, self.score(examples.matrix, rules))
+
 
 class ScoredModel:
     """An estimator as a scorer of scikit-learn sees it: it predicts for examples whose scores are known.

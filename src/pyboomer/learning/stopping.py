@@ -4,8 +4,7 @@ The held-out examples are scored after every `EVERY` rules, whatever the size of
 time. Scores of a model are larger-is-better: minus the mean loss, or what a scorer of scikit-learn says.
 """
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,14 +35,11 @@ class Validation:
         ``judge(rules)``, told of further rules, says how good the model is with them: larger is better.
     patience : int or None
         The rules without improvement that are enough.
-    losses : dict
-        The training loss after some numbers of rules, if `judge` writes it down.
     """
 
-    def __init__(
-        self, judge: Callable[[RuleEnsemble], float], patience: int | None, losses: Mapping[int, float]
-    ) -> None:
-        self.judge, self.patience, self.losses = judge, patience, losses
+    def __init__(self, judge: Callable[[RuleEnsemble], float], patience: int | None) -> None:
+        self.judge, self.patience = judge, patience
+        self.losses: dict[int, float] = {}  # of training, after the numbers of rules for which they are known
         self.curve: list[Evaluation] = []
         self.n_rules = 0
 
@@ -84,12 +80,10 @@ def make_validation(model: FittedModel, held_out: Examples, estimator: Any) -> V
     return begin_validation(model, judge)
 
 
-def begin_validation(
-    model: FittedModel, judge: Callable[[RuleEnsemble], float], losses: Mapping[int, float] = MappingProxyType({})
-) -> Validation:
+def begin_validation(model: FittedModel, judge: Callable[[RuleEnsemble], float]) -> Validation:
     """Judge the rules that there are already; `early_stopping` asks for patience."""
     patience = int(model.params["n_iter_no_change"]) if model.params["early_stopping"] else None
-    validation = Validation(judge, patience, losses)
+    validation = Validation(judge, patience)
     if len(model.rules):
         validation.add(model.rules)
     return validation

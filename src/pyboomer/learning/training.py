@@ -13,27 +13,33 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+import pyboomer
 from pyboomer.arrays import Array
 from pyboomer.columns.binned import bin_columns, count_bins
 from pyboomer.columns.device import DeviceMatrix, bin_device_matrix
 from pyboomer.columns.gaps import round_thresholds
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
+from pyboomer.data.alerts import alert
 from pyboomer.data.examples import Examples
 from pyboomer.data.stratification import group_examples
 from pyboomer.engine.choice import choose_device, make_engine
 from pyboomer.engine.promise import Chunk, Engine, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, Strata
+from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.reading import TrainingData
 from pyboomer.learning.stopping import Validation
 from pyboomer.losses import Loss
 from pyboomer.losses.catalog import DEGREE
+from pyboomer.predicting.calibration import FOLDS, calibrate
+from pyboomer.predicting.decoding import joint_probabilities
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.schema import Schema
 
 CHUNK_SECONDS = 0.1  # how long compiled code may run before Python looks for Ctrl-C and moves the progress bar
+RISE = 0.01  # of the training loss, relative to the one before all rules, that users are told of
 FIRST_LOOK = 32  # rules, after which the training loss is looked at first; then whenever there are twice as many
 
 
@@ -95,8 +101,8 @@ def train(
     validation: Validation | None = None,
 ) -> Trained:
     """Learn as many rules as the settings say; `past` are those there are already."""
-    examples, scale = data.examples, find_scale(data.examples.Y, settings.loss)
-    matrix = examples.matrix
+    examples, matrix = data.examples, data.examples.matrix
+    scale, loss_scale = find_scales(examples.Y, settings.loss)
     settings = choose_device(settings, examples.Y.shape, sp.issparse(matrix), isinstance(matrix, DeviceMatrix))
     columns, edges = _prepare_columns(matrix, data.schema, settings)
 
@@ -109,7 +115,6 @@ def train(
         settings,
         *(() if past is None else (replay, len(past))),
     )
-    loss_scale = find_loss_scale(scale, settings.loss)
 
     def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
         return collect_rules(chunks, data.schema, data.label_format.names, edges, scale, loss_scale)
@@ -125,15 +130,11 @@ def take_targets(examples: Examples, scale: float = 1.0) -> tuple[NDArray[Any], 
     return Y if scale == 1 else Y / scale, examples.weight, examples.label_weight
 
 
-def find_scale(Y: NDArray[Any], loss: Loss) -> float:
-    """The unit in which targets are learned: a power of 2, so that no digit depends on it."""
+def find_scales(Y: NDArray[Any], loss: Loss) -> tuple[float, float]:
+    """The unit in which targets are learned, a power of 2 so that no digit depends on it; and that of the loss."""
     spread = float(np.std(Y)) if loss in DEGREE and Y.dtype != np.uint8 else 1.0
-    return 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
-
-
-def find_loss_scale(scale: float, loss: Loss) -> float:
-    """The unit of the loss then."""
-    return scale ** DEGREE.get(loss, 0)
+    scale = 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
+    return scale, scale ** DEGREE.get(loss, 0)
 
 
 def find_strata(Y: NDArray[Any], settings: Settings) -> Strata:
@@ -292,3 +293,71 @@ def _show_progress(verbose: int, total: int, done: int) -> Any:
     from tqdm.auto import tqdm  # a notebook that lacks widgets warns: only those who want a bar should see that
 
     return tqdm(total=total, initial=done, unit=" rules", desc="Learning")
+
+
+# --- What is kept ---------------------------------------------------------------------------------------------------
+
+
+def keep(model: FittedModel, trained: Trained, examples: Examples, settings: Settings, begin: float) -> FittedModel:
+    """The model with what was learned, or the best part of it."""
+    rules, loss, history, validation, _ = trained
+    params = model.params
+    if params["l1"] > 0 and len(rules) > 1 and not rules.head_scores[rules.head_offsets[1] :].any():
+        alert(f"l1={params['l1']} makes every score zero: choose a smaller one")
+    if not loss <= min(history) + RISE * abs(history[0]):
+        alert(
+            f"the training loss has risen from {min(history):.4g} to {loss:.4g}: steps are too long; choose a "
+            f"larger l2 (it is {params['l2']}) or a smaller learning_rate (it is {settings.learning_rate})"
+        )
+    curve = None if validation is None else validation.curve
+    if validation is not None and curve and params["early_stopping"] and validation.best.n_rules < len(rules):
+        rules = rules[: validation.best.n_rules].renumber()
+        known = validation.losses.get(len(rules))
+        loss = model.measure(examples, rules) if known is None else known
+    facts = {
+        "pyboomer": pyboomer.__version__,
+        "examples": examples.size,
+        "features": model.features.n,
+        "labels": examples.Y.shape[1],
+        "rules": len(rules),
+        "objective": model.loss.name,
+        "loss": loss,
+        "seconds": round(time.perf_counter() - begin, 3),
+        "seed": settings.seed,
+    }
+    return replace(model, rules=rules, training_facts=facts, validation_curve=curve)
+
+
+def calibrate_model(
+    model: FittedModel, data: TrainingData, settings: Settings, interrupt: DeferredInterrupt
+) -> FittedModel:
+    """The model with calibrated probabilities: by examples held out, or else by cross-fitting."""
+    examples = data.held_out
+    if examples is None:
+        examples = data.examples
+        scores = _score_unseen(model, data, settings, interrupt)
+    else:
+        scores = model.score(examples.matrix)
+    if interrupt.pending:
+        alert("interrupted before the calibration: probabilities are not calibrated")
+        return model
+    Y = examples.Y.astype(np.float64)
+    if examples.label_weight is not None:
+        Y[examples.label_weight == 0] = np.nan
+    loss, vectors = model.objective, model.label_vectors
+    joint = None if loss.known is None else joint_probabilities(scores, vectors, model.decision.bias)
+    return replace(model, calibration=calibrate(loss.log_odds(scores), Y, vectors, joint))
+
+
+def _score_unseen(model: FittedModel, data: TrainingData, settings: Settings, interrupt: DeferredInterrupt) -> Array:
+    """The score of each example by rules that were learned from others (cross-fitting)."""
+    examples, settings = data.examples, replace(settings, n_rules=len(model.rules))
+    scores = np.zeros(examples.Y.shape)
+    fold = np.random.default_rng(data.seed).permutation(len(scores)) % FOLDS
+    for i in range(FOLDS):
+        if interrupt.pending:
+            break
+        others, own = np.flatnonzero(fold != i), np.flatnonzero(fold == i)
+        rules = train(data._replace(examples=examples.take(others)), settings, Monitor(interrupt)).rules
+        scores[own] = model.score(examples.take(own).matrix, rules)
+    return scores
