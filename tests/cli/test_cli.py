@@ -735,17 +735,17 @@ def test_a_missing_label_is_unknown(run: Run, frame: pd.DataFrame) -> None:
 def test_an_interrupted_training_saves_the_rules_learned_beside_what_is_there(
     run: Run, monkeypatch: pytest.MonkeyPatch, number: str, word: str, code: int
 ) -> None:
-    from pyboomer.engine.cpu.engines import ExampleEngine
+    from pyboomer.engine.cpu.engines import HostEngine
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    learn = ExampleEngine.learn
+    learn = HostEngine.learn
 
-    def learn_some(self: ExampleEngine, count: int) -> None:
+    def learn_some(self: HostEngine, count: int) -> None:
         learn(self, count)
         if self.n_rules > 3:
             signal.raise_signal(getattr(signal, number))
 
-    monkeypatch.setattr(ExampleEngine, "learn", learn_some)
+    monkeypatch.setattr(HostEngine, "learn", learn_some)
     others = ("model-interrupted.json", "model-interrupted-2.json", "model-interrupted-3.json")
     for place, kept in ("model.json", ""), *((other, "; model.json is as it was") for other in others):
         outcome = run("train", "digits7", "-o", "model.json", "--n-rules", "100")

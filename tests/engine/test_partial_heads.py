@@ -324,7 +324,7 @@ def test_statistics_of_some_labels_are_rows_and_columns_of_the_hessian(layout: L
     fewer = resize(layout, len(labels))
     assert repr(fewer) == repr(layout._replace(n_labels=len(labels)))
     taken = np.full((3, count_columns(fewer)), np.nan)
-    take_labels(layout, statistics, labels, taken)
+    take_labels(layout, statistics, np.arange(3, dtype=np.uint32), labels, taken)
     width, own = pad(k), pad(len(labels))
     np.testing.assert_array_equal(taken[:, : len(labels)], statistics[:, labels])
     if isinstance(layout, Dense):

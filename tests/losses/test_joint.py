@@ -190,7 +190,7 @@ def test_statistics_are_finite_at_extreme_scores() -> None:
 
 
 def test_threads_have_room_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyboomer.engine.cpu.threads.WAKING", 1)
+    monkeypatch.setattr("pyboomer.engine.cpu.threads.ENOUGH", 1)
     loss, Y, F = make_case("incomplete", n=4000)
     truth = tell_truth(loss, True, pad_signs(Y.astype(np.int8), None), np.zeros((0, 8)))
     rows, results = np.arange(4000, dtype=np.uint32), []

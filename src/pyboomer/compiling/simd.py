@@ -72,11 +72,30 @@ def _store(typing_context: Any, array: Any, position: Any, vector: Any) -> Any: 
         vector = args[2]
         if isinstance(element, ir.FloatType):
             vector = builder.fptrunc(vector, ir.VectorType(element, LANES))
+        elif isinstance(element, ir.IntType):
+            vector = builder.fptosi(vector, ir.VectorType(element, LANES))
         wide = builder.bitcast(pointer, vector.type.as_pointer())
         builder.store(vector, wide, align=signature.args[0].dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, VECTOR), generate
+
+
+@intrinsic
+def _add_integers(typing_context: Any, target: Any, place: Any, source: Any, position: Any) -> Any:  # noqa: ARG001
+    """Add sixteen int32 numbers of an array to those of another: a histogram takes these and no other instructions."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(32), 2 * LANES)
+        pointers = [
+            builder.bitcast(_pointer(context, builder, signature.args[i], args[i], args[i + 1]), kind.as_pointer())
+            for i in (0, 2)
+        ]
+        total = builder.add(*(builder.load(pointer, align=4) for pointer in pointers))
+        builder.store(total, pointers[0], align=4)
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, source, types.intp), generate
 
 
 @intrinsic
@@ -334,6 +353,9 @@ if config.DISABLE_JIT:
     def power_of_two(shifted: Any) -> Any:
         return 2.0 ** (shifted - _ROUND)
 
+    def add_integers(target: Any, place: int, source: Any, position: int) -> None:
+        target.reshape(-1)[place : place + 2 * LANES] += source.reshape(-1)[position : position + 2 * LANES]
+
     def add_bits(a: Any, b: Any) -> Any:
         return (a.view(np.int64) + b.view(np.int64)).view(np.float64)
 
@@ -351,7 +373,7 @@ if config.DISABLE_JIT:
 
 else:
     load, store, gather, scatter, transpose = _load, _store, _gather, _scatter, _transpose
-    prefetch, splat = _prefetch, _splat
+    prefetch, splat, add_integers = _prefetch, _splat, _add_integers
     total, product, largest = _reduction(_add), _reduction(_multiply), _reduction(_choose_larger)
     larger, where_above, add_bits = _larger, _where_above, _add_bits
     power_of_two, count_trailing_zeros = _power_of_two, _count_trailing_zeros

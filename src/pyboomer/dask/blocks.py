@@ -20,8 +20,8 @@ from pyboomer.data.examples import Examples, count_nonzero, read_examples
 from pyboomer.data.labels import LabelFormat, read_labels
 from pyboomer.data.tables import Features, Table, read_table
 from pyboomer.data.targets import TargetFormat
-from pyboomer.engine.cluster.fixed import choose_unit, fix_values
 from pyboomer.engine.cluster.shard import Block
+from pyboomer.engine.fixed import choose_unit, fix_values
 from pyboomer.learning.training import in_units, take_targets
 from pyboomer.predicting.decoding import group_equal, pack_bits
 from pyboomer.predicting.scores import add_scores
@@ -286,12 +286,13 @@ class Reading(NamedTuple):
     edges: tuple[Array, ...]
     scale: float  # of targets
     past: RuleEnsemble | None
+    n_before: int = 0  # rules of the past that had been learned when the round began that is to be gone on with
 
 
 @named
 def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held_out: bool) -> tuple[Block, Ends]:
     """Bin the examples of a block that count, and read their labels; classes have no weights if they are held out."""
-    (_, schema, features), label_format, class_weight, edges, scale, past = reading
+    (_, schema, features), label_format, class_weight, edges, scale, past, n_before = reading
     labels = label_format.read(y)
     examples = _read_present(read_table(X, schema, features), labels, weight)
     assert examples is not None
@@ -308,12 +309,15 @@ def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held
         number_values(column, f in schema.nominal, edges[f], codes[f])
         own = find_ends(column[:, None], codes[f : f + 1], np.zeros(1, dtype=np.int32))
         ends.lowest[f], ends.highest[f] = own.lowest[0], own.highest[0]
-    scores = None
+    scores = before = None
     if past is not None:
         scores = np.zeros(examples.Y.shape)
-        add_scores(in_units(past, scale), matrix, scores)
+        add_scores(in_units(past[:n_before], scale), matrix, scores)
+        if n_before < len(past):
+            before = scores.copy()
+            add_scores(in_units(past[n_before:], scale), matrix, scores)
     Y, weight, label_weight = take_targets(examples, scale)
-    return Block(first, codes, Y, None if (weight == 1).all() else weight, label_weight, scores), ends
+    return Block(first, codes, Y, None if (weight == 1).all() else weight, label_weight, scores, before), ends
 
 
 def _refuse_mixtures(matrix: Any, schema: Schema) -> None:

@@ -82,8 +82,8 @@ class DaskEstimator(RuleEstimator):
         client = find_client(self.client)
         data = read(client, params, past, given)
         model = begin_model(params, data.training, past)
-        settings = choose_settings(model, data.training)
-        binned = bin_parts(client, data, model)
+        settings = choose_settings(model, data)
+        binned = bin_parts(client, data, model, settings)
         with DeferredInterrupt() as interrupt, closing(start_team(client, data, model, settings, binned)) as team:
             monitor = Monitor(interrupt, params["callbacks"], params["verbose"], begin, CHUNK_SECONDS)
             fitted, error = learn(team, data, model, settings, binned, monitor)

@@ -35,8 +35,10 @@ from pyboomer.dask.team import TeamEngine
 from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.data.tables import Table, check_feature_names, warn_of_identifiers
-from pyboomer.engine.cluster.learner import Course, Summary, assign, check_settings, learn_default_head
+from pyboomer.engine.cluster.engine import Summary, check_settings, learn_default_head, make_task, suits_odds
+from pyboomer.engine.cluster.shard import ClusterTask
 from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.rounds import find_round
 from pyboomer.learning import sizing
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.reading import FitArguments, TrainingData, describe, read_features, split_eval_set
@@ -102,7 +104,8 @@ class ClusterData(NamedTuple):
     """What was read of data that stay where they are."""
 
     training: TrainingData  # of the examples: one for all that have the same labels, without features
-    counted: Counted
+    summary: Summary
+    present: Present
     held_out: Present
     edges: tuple[NDArray[Any], ...]  # what separates bins
     class_weight: Any
@@ -129,16 +132,20 @@ def read(client: Client, params: Mapping[str, Any], past: FittedModel | None, pa
     if past is None:
         warn_of_identifiers(table.schema, examples.size)
     training = describe(params, past, examples._replace(sparse=sparse), table, label_format)
-    return ClusterData(training, counted, held_out, edges, class_weight)
+    summary = summarise(examples, counted, held_out)
+    return ClusterData(training, summary, counted.present, held_out, edges, class_weight)
 
 
-def choose_settings(model: FittedModel, training: TrainingData) -> Settings:
+def choose_settings(model: FittedModel, data: ClusterData) -> Settings:
     """How rules are learned, if a cluster can learn them so."""
-    settings = make_settings(model, training.examples, training.seed)
+    examples, n_labels = data.training.examples, data.training.examples.Y.shape[1]
+    settings = make_settings(model, examples, data.training.seed)
     if model.params["max_samples"] == "auto" and settings.max_samples is not None:
         settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
-    check_settings(settings, training.examples.Y.shape[1])
-    if not training.examples.hold_labels and settings.loss not in QUADRATIC:
+    if model.params["rules_per_round"] == "auto" and not suits_odds(settings, data.summary, n_labels):
+        settings = replace(settings, rules_per_round=1)
+    check_settings(settings, data.summary, n_labels)
+    if not examples.hold_labels and settings.loss not in QUADRATIC:
         raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
     return settings
 
@@ -168,22 +175,19 @@ def learn(
 
 def start_team(client: Client, data: ClusterData, model: FittedModel, settings: Settings, binned: Binned) -> TeamEngine:
     """The workers that have blocks, as an engine."""
-    course = plan_course(settings, data, len(model.rules))
-    engine = TeamEngine(client, binned.keys, course, model.params["n_jobs"])
+    engine = TeamEngine(client, binned.keys, plan_task(settings, data, len(model.rules)), model.params["n_jobs"])
     binned.blocks.clear()  # the workers have made shards of them
     return engine
 
 
-def plan_course(settings: Settings, data: ClusterData, n_rules: int) -> Course:
-    """How the team learns; the default rule of labels is learned here, from one example of each kind."""
+def plan_task(settings: Settings, data: ClusterData, n_rules: int) -> ClusterTask:
+    """What the team is given; the default rule of labels is learned here, from one example of each kind."""
     examples, schema, default = data.training.examples, data.training.schema, None
-    n_labels = examples.Y.shape[1]
-    summary = summarise(examples, data.counted, data.held_out)
-    duty = assign(settings, summary, n_labels, mark_bins(len(schema.names), schema.nominal))
     if n_rules == 0 and examples.hold_labels:
         default = learn_default_head(Task(None, *take_targets(examples)), settings)
-        duty = duty._replace(head=default[0])
-    return Course(settings, duty, summary, n_labels, data.training.fixed_features, default, n_rules)
+    nominal = mark_bins(len(schema.names), schema.nominal)
+    n_labels, fixed = examples.Y.shape[1], data.training.fixed_features
+    return make_task(settings, data.summary, n_labels, nominal, fixed, default, n_rules)
 
 
 # --- What is known of all examples ------------------------------------------------------------------------------------
@@ -314,12 +318,14 @@ def read_held_out(client: Client, read_y: Callable[[Any], Any], eval_set: Any) -
     return held_out
 
 
-def bin_parts(client: Client, data: ClusterData, model: FittedModel) -> Binned:
+def bin_parts(client: Client, data: ClusterData, model: FittedModel, settings: Settings) -> Binned:
     """Bin all parts where they are."""
-    training, present, held_out = data.training, data.counted.present, data.held_out
+    training, present, held_out = data.training, data.present, data.held_out
     scale, loss_scale = find_scales(find_alike([profile for _, profile, _ in present]), model.loss)
     table = Table(None, training.schema, training.features)
-    reading = Reading(table, training.label_format, data.class_weight, data.edges, scale, model.rules or None)
+    n_before = find_round(len(model.rules), settings.rules_per_round)[0]
+    about = training.label_format, data.class_weight, data.edges, scale
+    reading = Reading(table, *about, model.rules or None, n_before)
     shared, shared_for_others = share(reading), share(reading)
     encode, take = dask.delayed(encode_block), dask.delayed(_take)
     tasks = [encode(part.name, part.X, part.y, part.weight, first, shared, False) for part, _, first in present]

@@ -1,13 +1,12 @@
-"""A team is the workers that learn together: one of them leads, and asks the others by Dask's own messages.
+"""A team is the workers that learn together; they exchange messages by Dask's own connections, worker to worker.
 
-These go from worker to worker by the connections that Dask has already, with whatever `Security` says; no port is
-opened. Each fit has a name and, on each worker, a thread of its own, so that several fits at once do not wait for each
-other. The client hears of rules as they come, and keeps them: nothing but time is lost with a worker.
+These have whatever `Security` says, and no port is opened. One worker leads. Each fit has a name and, on each worker,
+threads of its own, so that several fits at once do not wait for each other. The client receives rules as they are
+learned: if a worker is lost, the rules learned so far are kept.
 """
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -23,14 +22,14 @@ from distributed.protocol import ToPickle
 from distributed.utils_comm import gather_from_workers
 from joblib import parallel_config
 
-from pyboomer.engine.cluster.learner import ClusterLearner, Course, make_shard
-from pyboomer.engine.cluster.shard import Duty, Shard
-from pyboomer.engine.cluster.steps import Order
+from pyboomer.engine.cluster.engine import ClusterEngine
+from pyboomer.engine.cluster.shard import ClusterTask, Learned, SampledRows, Shard, make_shard
+from pyboomer.engine.cluster.states import Updates
 from pyboomer.engine.promise import Chunk
 from pyboomer.learning.parallel import count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
-CONNECTING = 10  # seconds; who cannot be reached by then is lost
+CONNECTING = 10  # seconds; a worker that cannot be reached by then is lost
 NOTICING = 5  # seconds in which the scheduler notices, too
 CHECKING = 5  # seconds after which the client asks whether all workers are still there
 SILENCE = 20  # seconds; a worker that the scheduler has not heard of for as long is lost: it may be frozen
@@ -38,20 +37,80 @@ SILENCE = 20  # seconds; a worker that the scheduler has not heard of for as lon
 
 @dataclass
 class Member:
-    """What a worker has of a fit."""
+    """What a worker has of a fit.
 
+    One thread answers messages, and another learns bodies, so that a worker that learns still sends samples to others.
+    The leader has a third one.
+    """
+
+    fit: str
+    worker: Worker
     shard: Shard
-    thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pyboomer"))
-    team: "WorkerTeam | None" = None  # of the leader
-    learner: ClusterLearner | None = None
+    addresses: Sequence[str]  # of all workers of the team
+    threads: dict[str, ThreadPoolExecutor] = field(default_factory=dict)
+    comms: set[Comm] = field(default_factory=set)  # by which an answer is expected
+    engine: ClusterEngine | None = None  # of the leader
+
+    async def run(self, thread: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Let a thread work, while the worker goes on exchanging messages."""
+        if thread not in self.threads:
+            self.threads[thread] = ThreadPoolExecutor(1, f"pyboomer-{thread}")
+        return await asyncio.get_running_loop().run_in_executor(self.threads[thread], work, *arguments)
+
+    async def answer(self, updates: Updates, name: str, arguments: Sequence[Any]) -> Any:
+        """Answer a message of the leader, or of another worker."""
+        if name == "learn_bodies":
+            return await self.learn_bodies(updates, *arguments)
+        return await self.run("answers", self.shard.answer, updates, name, arguments)
+
+    async def learn_bodies(self, updates: Updates, rules: Sequence[int]) -> Learned:
+        """Gather samples from all shards, and learn bodies from them."""
+
+        async def draw() -> SampledRows:
+            await self.answer(updates, "update", ())
+            return await self.run("bodies", self.shard.draw, rules)
+
+        own = self.worker.address
+        others = [address for address in self.addresses if address != own]
+        gathered = [self.ask_one(address, updates, "gather", (rules, own)) for address in others]
+        return await self.run("bodies", self.shard.learn_bodies, rules, await asyncio.gather(*gathered, draw()))
+
+    async def ask(self, updates: Updates, name: str, arguments: Sequence[Any]) -> list[Any]:
+        """What all shards answer."""
+        return await asyncio.gather(*(self.ask_one(address, updates, name, arguments) for address in self.addresses))
+
+    async def ask_one(self, address: str, *message: Any) -> Any:
+        """What one shard answers."""
+        if address == self.worker.address:
+            return await self.answer(*message)
+        pool = self.worker.rpc
+        try:
+            comm = await pool.connect(address, timeout=CONNECTING)
+        except (TimeoutError, OSError) as error:
+            raise _describe_loss(address, error) from None
+        self.comms.add(comm)
+        try:
+            return _unwrap(await send_recv(comm, op=OPERATION, fit=self.fit, message=ToPickle(message)))
+        except (TimeoutError, OSError) as error:
+            raise _describe_loss(address, error) from None
+        finally:
+            self.comms.discard(comm)
+            pool.reuse(address, comm)
+
+    def close(self) -> None:
+        """End the threads, and give up on answers."""
+        for comm in self.comms:
+            comm.abort()
+        for thread in self.threads.values():
+            thread.shutdown(wait=False)
+        self.shard.close()
 
 
 MEMBERS: dict[tuple[str, str], Member] = {}  # by fit and address: workers may share a process
 
 
-async def _do(member: Member, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Let the member's thread work, so that the worker can go on exchanging messages."""
-    return await asyncio.get_running_loop().run_in_executor(member.thread, work, *arguments)
+def _describe_loss(address: str, error: BaseException) -> ConnectionError:
+    return ConnectionError(f"worker {address} was lost ({type(error).__name__})")
 
 
 def _unwrap(content: Any) -> Any:
@@ -60,66 +119,47 @@ def _unwrap(content: Any) -> Any:
 
 
 def _make_handler(address: str) -> Callable[..., Any]:
-    """How the worker at an address answers its leader."""
+    """How the worker at an address answers others."""
 
-    async def answer(fit: str, orders: Sequence[Order]) -> Any:
+    async def answer(fit: str, message: Any) -> Any:
         member = MEMBERS.get((fit, address))
         if member is None:
             raise RuntimeError("this worker is no longer part of the fit")
-        return ToPickle(await _do(member, member.shard.obey, _unwrap(orders)))
+        return ToPickle(await member.answer(*_unwrap(message)))
 
     return answer
 
 
 class WorkerTeam:
-    """The team as its leader sees it, see `engine.cluster.steps.Team`."""
+    """The team as the thread of its leader sees it, see `engine.cluster.states.Team`."""
 
-    def __init__(self, fit: str, worker: Worker, shard: Shard, others: Sequence[str]) -> None:
-        self.fit, self.worker, self.shard, self.others = fit, worker, shard, others
-        self.comms: dict[str, Comm] = {}  # kept, so that a worker is lost as soon as its connection is
-        self.turns = {address: asyncio.Lock() for address in others}  # of messages: the next one when one is answered
-        self.own: deque[tuple[Sequence[Order], Future[Any]]] = deque()  # orders to the shard that is here
-        self.closed = False
+    def __init__(self, leader: Member, n_threads: Sequence[int]) -> None:
+        self.leader, self.n_threads = leader, n_threads
 
-    def ask(self, orders: Sequence[Order]) -> Callable[[], list[Any]]:
-        """Let every shard obey some orders; returns who waits for the answers.
+    def ask(self, updates: Updates, name: str, arguments: Sequence[Any]) -> list[Any]:
+        """What all shards answer."""
+        return self._wait(self.leader.ask(updates, name, arguments))
 
-        Others obey at once. The shard that is here obeys when its answer is waited for: until then, the leader has
-        something better to do.
-        """
-        loop = self.worker.loop.asyncio_loop
-        asked = [asyncio.run_coroutine_threadsafe(self._ask_one(address, orders), loop) for address in self.others]
-        own: Future[Any] = Future()
-        self.own.append((orders, own))
+    def learn_bodies(self, updates: Updates, shares: Sequence[Sequence[int]]) -> list[Learned | None]:
+        """Let each worker learn the bodies of its share of the rules, if it has any."""
 
-        def wait() -> list[Any]:
-            while not own.done():  # what was ordered first comes first
-                first, answer = self.own.popleft()
-                answer.set_result(self.shard.obey(first))
-            return [answer.result() for answer in (own, *asked)]
+        async def learn_all() -> list[Learned | None]:
+            learners = [i for i, share in enumerate(shares) if share]
+            answers: list[Learned | None] = [None] * len(shares)
+            found = await asyncio.gather(
+                *(
+                    self.leader.ask_one(self.leader.addresses[i], updates, "learn_bodies", (shares[i],))
+                    for i in learners
+                )
+            )
+            for i, learned in zip(learners, found, strict=True):
+                answers[i] = learned
+            return answers
 
-        return wait
+        return self._wait(learn_all())
 
-    async def _ask_one(self, address: str, orders: Sequence[Order]) -> Any:
-        async with self.turns[address]:
-            try:
-                if self.closed:
-                    raise ConnectionError("the fit has ended")
-                if address not in self.comms:
-                    self.comms[address] = await self.worker.rpc.connect(address, timeout=CONNECTING)
-                message = {"op": OPERATION, "fit": self.fit, "orders": ToPickle(list(orders))}
-                return _unwrap(await send_recv(self.comms[address], **message))
-            except (TimeoutError, OSError) as error:
-                raise ConnectionError(f"worker {address} was lost ({type(error).__name__})") from None
-
-    def close(self) -> None:
-        """Give the connections back, but for those that an answer may still come by."""
-        self.closed = True
-        while self.comms:
-            address, comm = self.comms.popitem()
-            if self.turns[address].locked():
-                comm.abort()
-            self.worker.rpc.reuse(address, comm)
+    def _wait(self, answers: Any) -> list[Any]:
+        return asyncio.run_coroutine_threadsafe(answers, self.leader.worker.loop.asyncio_loop).result()
 
 
 # --- What the client lets workers do ----------------------------------------------------------------------------------
@@ -142,52 +182,50 @@ async def fetch(keys: Sequence[str], worker: Worker) -> list[Any]:
 
 
 async def join(
-    fit: str, keys: Mapping[str, tuple[list[str], list[str]]], duty: Duty, n_jobs: int | str | None, dask_worker: Worker
-) -> int:
-    """Make a shard of some blocks, those learned from and those held out; returns its size."""
+    fit: str,
+    keys: Mapping[str, tuple[list[str], list[str]]],
+    task: ClusterTask,
+    n_jobs: int | str | None,
+    dask_worker: Worker,
+) -> tuple[int, int]:
+    """Make a shard of some blocks, those learned from and those held out; returns its size and its threads."""
     blocks, held_out = [await fetch(some, dask_worker) for some in keys[dask_worker.address]]
     with parallel_config(backend="threading"):  # the process is a daemon, of which joblib believes that it has one
         n_threads = dask_worker.state.nthreads if n_jobs in ("auto", None) else count_threads(n_jobs, much=True)
-    shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, duty, n_threads)
-    MEMBERS[fit, dask_worker.address] = Member(shard)
+    shard = await asyncio.get_running_loop().run_in_executor(None, make_shard, blocks, held_out, task, n_threads)
+    MEMBERS[fit, dask_worker.address] = Member(fit, dask_worker, shard, sorted(keys))
     dask_worker.handlers[OPERATION] = _make_handler(dask_worker.address)
-    return shard.n
+    return shard.n, n_threads
 
 
-async def lead(fit: str, others: Sequence[str], course: Course, dask_worker: Worker) -> list[Chunk]:
+async def lead(fit: str, n_threads: Sequence[int], task: ClusterTask, dask_worker: Worker) -> list[Chunk]:
     """Become the leader; returns the rules that there are at the beginning."""
     member = MEMBERS[fit, dask_worker.address]
-    member.team = team = WorkerTeam(fit, dask_worker, member.shard, others)
-    member.learner = await _do(member, ClusterLearner, team, course, member.shard.threads.n_threads)
-    return member.learner.take_rules()
+    member.engine = await member.run("leader", ClusterEngine, WorkerTeam(member, n_threads), task)
+    return member.engine.take_rules()
 
 
 async def learn(fit: str, count: int, dask_worker: Worker) -> list[Chunk]:
     """Learn further rules."""
     member = MEMBERS[fit, dask_worker.address]
-    assert member.learner is not None
-    await _do(member, member.learner.learn, count)
-    return member.learner.take_rules()
+    assert member.engine is not None
+    await member.run("leader", member.engine.learn, count)
+    return member.engine.take_rules()
 
 
 async def measure(fit: str, held_out: bool, dask_worker: Worker) -> float:
     """The mean loss."""
     member = MEMBERS[fit, dask_worker.address]
-    assert member.learner is not None
-    learner = member.learner
-    return float(await _do(member, learner.held_out_loss if held_out else learner.training_loss))
+    engine = member.engine
+    assert engine is not None
+    return float(await member.run("leader", engine.held_out_loss if held_out else engine.training_loss))
 
 
 async def leave(fit: str, dask_worker: Worker) -> None:
     """Forget a fit."""
     member = MEMBERS.pop((fit, dask_worker.address), None)
     if member is not None:
-        member.thread.shutdown(wait=False)
-        member.shard.close()
-        if member.team is not None:
-            member.team.close()
-        if member.learner is not None:
-            member.learner.close()
+        member.close()
 
 
 # --- The client -------------------------------------------------------------------------------------------------------
@@ -200,17 +238,17 @@ class TeamEngine:
         self,
         client: Client,
         keys: Mapping[str, tuple[list[str], list[str]]],
-        course: Course,
+        task: ClusterTask,
         n_jobs: int | str | None,
     ) -> None:
         self.client, self.fit, self.addresses = client, uuid4().hex, sorted(keys)
-        self.n_rules, self.loss = course.n_rules, float("nan")
+        self.n_rules, self.loss = task.n_rules, float("nan")
         self.chunks: list[Chunk] = []
         self.failed = self.lost = False
         try:
-            sizes = self._call(self.addresses, join, dict(keys), course.duty, n_jobs)
-            self.leader = min(sizes, key=lambda address: (sizes[address], address))  # who leads has more to do
-            self._add(self._ask(lead, [address for address in self.addresses if address != self.leader], course))
+            joined = self._call(self.addresses, join, dict(keys), task, n_jobs)
+            self.leader = min(joined, key=lambda address: (joined[address][0], address))  # it has more to do
+            self._add(self._ask(lead, [joined[address][1] for address in self.addresses], task))
         except BaseException:
             self.close()
             raise

@@ -101,30 +101,6 @@ def add_systems(
     return weight
 
 
-@kernel(error_model="numpy")
-def add_bins(
-    codes: NDArray[np.uint8],
-    features: NDArray[np.int64],
-    terms: Array,
-    rows: Rows,
-    weights: Array,
-    scales: Scales,
-    sums: Whole,
-    weight: Whole,
-) -> None:
-    """Add the statistics of some examples to sums over the bins of some features, and their weights."""
-    for begin in range(0, rows.shape[0], BLOCK):
-        some = rows[begin : begin + BLOCK]
-        for i in range(features.shape[0]):
-            for r in range(some.shape[0]):
-                n = some[r]
-                b = codes[features[i], n]
-                weight[i, b] += fix(scales.weight * weights[n])
-                factor = scales.statistics * weights[n]
-                for s in range(sums.shape[2]):
-                    sums[i, b, s] += fix(factor * terms[n, s])
-
-
 @kernel
 def find_largest(statistics: Array, rows: Rows) -> float:
     """The largest statistic of some examples, in size."""

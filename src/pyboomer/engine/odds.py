@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Array, Rows
+from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.simd import (
     LANES,
@@ -30,8 +30,8 @@ from pyboomer.compiling.simd import (
 )
 from pyboomer.engine.fixed import BITS, MAGIC, Scales, Whole, fix
 from pyboomer.engine.heads import Penalty, solve_diagonal
+from pyboomer.engine.histograms import Terms
 from pyboomer.engine.statistics import Diagonal
-from pyboomer.losses.truth import Truth
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 CHUNK = 4096  # examples that a temporary array is made for
@@ -69,13 +69,12 @@ def make_round_sums(n_rules: int, n_labels: int) -> RoundSums:
     return RoundSums(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
 
 
-def find_odds(truth: Truth, scores: Array) -> Odds:
-    """The odds that scores stand for."""
-    odds = np.empty(scores.shape, dtype=np.float32)
-    for begin in range(0, len(scores), CHUNK):
-        some = slice(begin, begin + CHUNK)
-        odds[some] = truth.signs[some] * np.clip(np.exp(np.clip(scores[some], -99, 99)), 1 / MOST, MOST)
-    return odds
+def write_odds(signs: Signs, scores: Array, odds: Odds, part: slice) -> None:
+    """Compute the odds of some examples from their scores, (N, width), or one row for all."""
+    for begin in range(part.start, part.stop, CHUNK):
+        some = slice(begin, min(begin + CHUNK, part.stop))
+        sizes = np.clip(np.exp(np.clip(scores[some] if len(scores) > 1 else scores, -99, 99)), 1 / MOST, MOST)
+        np.multiply(signs[some], sizes, out=odds[some], casting="same_kind")
 
 
 @inner(error_model="numpy", forceinline=True)
@@ -115,15 +114,18 @@ def write_statistics(odds: Odds, rows: Rows, statistics: Array) -> None:
                 store(statistics, r * size + width + k, h)
 
 
-@kernel
-def copy_codes(
-    codes: NDArray[np.uint8], features: NDArray[np.int64], examples: Rows, places: Rows, own: NDArray[np.uint8]
-) -> None:
-    """Copy the bin numbers of some features for the examples at some places of a sample."""
-    for i in range(features.shape[0]):
-        source, target = codes[features[i]], own[features[i]]
-        for r in range(places.shape[0]):
-            target[places[r]] = source[examples[places[r]]]
+@kernel(error_model="numpy")
+def write_terms(odds: Odds, rows: Rows, weights: Array, scale: float, terms: Terms) -> None:
+    """The same times the weights, in whole numbers."""
+    width, size, magic = odds.shape[1], terms.shape[1], splat(MAGIC)
+    for begin in range(0, rows.shape[0], BLOCK):
+        fetch_odds(odds, rows, begin + BLOCK)
+        for r in range(begin, min(begin + BLOCK, rows.shape[0])):
+            factor = scale * weights[r]
+            for k in range(0, width, LANES):
+                g, h = derive(odds, rows[r] * width + k)
+                store(terms, r * size + k, factor * g + magic - magic)
+                store(terms, r * size + width + k, factor * h + magic - magic)
 
 
 # --- All examples: the heads of a round -------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
-"""The promise: what an engine is told, what training needs of it, and what engines of any kind are made of.
+"""The protocol of an engine: what it is given, and what training needs of it.
 
-Training knows an engine by `Engine` alone. To learn a rule from sums over bins takes no more than `Steps`: how it is
-learned from them (`bins`), ratings, heads and draws are shared. The steps may be done by threads of this process
-(`cpu.steps`), and just as well by a GPU or by the workers of a cluster.
+There are engines for this process with its threads (`cpu`), for a GPU (`cuda`) and for a cluster (`cluster`).
 """
 
 from collections.abc import Callable
@@ -13,10 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.engine.heads import Penalty
-from pyboomer.engine.rating import Rating
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
-from pyboomer.engine.sweeping import BinSums
 from pyboomer.losses import Loss
 
 
@@ -90,43 +85,3 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give back threads, or whatever else it holds."""
-
-
-class Steps(Protocol):
-    """Who holds binned examples, all or some of them, and answers for them while a rule is learned."""
-
-    n_covered: int  # examples of the sample that the rule covers so far ...
-    weight: float  # ... and their weight
-
-    def begin(self, rule: int) -> None:
-        """Draw the sample of a rule (Alg. 1, line 5); sums are about all labels."""
-
-    def focus(self, labels: NDArray[np.int64]) -> None:
-        """From now on, sums and heads are about some of the labels they have been about, in ascending order."""
-
-    def pair(self, label: int) -> None:
-        """From now on, they are about one label, whose gradient and curvature are all that is summed."""
-
-    def sum_bins(self, features: NDArray[np.int64]) -> tuple[BinSums, NDArray[np.int8]]:
-        """Sums of statistics over the bins of some features, of what is covered; and which of these are nominal."""
-
-    def narrow(self, feature: int, operator: int, value: float) -> None:
-        """Narrow the coverage by a condition (Alg. 3, line 10)."""
-
-    def sum_sample(self, sums: Array) -> float:
-        """Sums of statistics, of what is covered; returns its weight."""
-
-    def refine(self, rating: Rating, rule: int, body: Array, size: int, best: float) -> tuple[int, float]:
-        """Refine a rule as far as `body` has room, example by example; `rating.whole` has the sums of the sample."""
-
-    def cover(self, body: Array) -> None:
-        """Cover all examples that meet the conditions of a body, sampled or not."""
-
-    def sum_covered(self, sums: Array) -> float:
-        """Sums of statistics of all examples covered, with their own weights; returns their weight."""
-
-    def fit_head(self, penalty: Penalty) -> tuple[Array, float, float]:
-        """The head of all examples covered (Alg. 1, line 7), its gain and its coverage."""
-
-    def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
-        """Add scores to what is covered, and bring the statistics up to date (Alg. 1, line 4)."""

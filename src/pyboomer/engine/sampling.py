@@ -156,13 +156,6 @@ def draw_here(seed: int, rule: int, size: int, n: int, places: Places, drawn: ND
     return n_drawn
 
 
-@kernel
-def find_places(places: Places, numbers: NDArray[np.int64], found: NDArray[np.int64]) -> None:
-    """Where the examples of some numbers are, or -1."""
-    for i in range(numbers.shape[0]):
-        found[i] = _find_place(places, numbers[i])
-
-
 NOTHING = np.empty(0, dtype=np.int64)
 
 

@@ -14,33 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
-from pyboomer.columns.binned import MISSING, OTHER, SHARED, BinnedColumns
+from pyboomer.columns.binned import OTHER, SHARED, BinnedColumns
 from pyboomer.columns.entries import START, Entries, collect, make_entries
 from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns, collect_stored
-from pyboomer.compiling.kernel import inner, kernel, plain
+from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.compiling.simd import LANES, load, make_zeros, prefetch, store
-from pyboomer.engine.rating import (
-    BestLabel,
-    BoundOfLabels,
-    HeadByBound,
-    HeadByLabel,
-    HeadBySystem,
-    OneLabel,
-    Rates,
-    Rating,
-    SumOfLabels,
-    Swept,
-    add_example,
-    finish_rates,
-    rate_runs,
-)
+from pyboomer.engine.rating import Rates, Rating, Swept, add_example, finish_rates, rate_runs
 from pyboomer.rules import precision
 from pyboomer.rules.operators import AT_MOST, EQUAL
 
 TIE = precision.TIE
-BLOCK = 128  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
 
 midpoint = inner(precision.midpoint)
 
@@ -83,7 +67,7 @@ def _find_runs(values: Array, ends: Rows) -> np.int64:
 
 
 @inner(forceinline=True)
-def _pick(
+def pick_condition(
     rating: Rating, n_runs: int, total_weight: float, rates: Rates, min_coverage: float, best: float
 ) -> tuple[float, int, bool]:
     """The first condition among the best that beat `best`: its gain, its run (-1: there is none), whether negated."""
@@ -147,7 +131,7 @@ def _sweep_dense(
     n_runs = n_values if by_value and not is_shared else n_values - 1
     swept = Swept(runs.entries.examples, runs.entries.ends[:n_runs], sample.statistics, sample.weights, sample.weights)
     rate_runs(rating, swept, by_value, totals, total_weight, runs.rates)
-    best, run, negated = _pick(rating, n_runs, total_weight, runs.rates, min_coverage, best)
+    best, run, negated = pick_condition(rating, n_runs, total_weight, runs.rates, min_coverage, best)
     if run < 0:
         return best, -1, 0.0
     value = runs.entries.values[runs.entries.ends[run]]
@@ -205,7 +189,7 @@ def _sweep_sparse(
         rate_runs(rating, swept, False, totals, total_weight, _take_rates(rates, below, True))
         _negate(rates.weight[below : below + 1], total_weight)
 
-    best, run, negated = _pick(rating, n_runs, total_weight, rates, min_coverage, best)
+    best, run, negated = pick_condition(rating, n_runs, total_weight, rates, min_coverage, best)
     if run < 0:
         return best, -1, 0.0
     places = Places(below, filled, n_values, m_below)
@@ -252,170 +236,3 @@ def _reverse(numbers: Array) -> None:
     n = numbers.shape[0]
     for i in range(n // 2):
         numbers[i], numbers[n - 1 - i] = numbers[n - 1 - i], numbers[i]
-
-
-# --- Bins -------------------------------------------------------------------------------------------------------------
-
-
-class BinSums(NamedTuple):
-    """Sums over the bins of some features."""
-
-    sums: Array  # (features, 256, statistics)
-    weight: Array  # (features, 256): the weight of the examples in a bin
-    ones: Array  # (256,): what the sums over a bin are weighted with
-
-
-class BinBuffer(NamedTuple):
-    """Memory for the sums over bins; `sums` is flat, so that it serves any number of labels."""
-
-    sums: Array
-    weight: Array
-    ones: Array
-
-
-def make_bin_buffer(n_features: int, size: int) -> BinBuffer:
-    """Memory for the sums over the bins of so many features."""
-    return BinBuffer(make_zeros((n_features * 256, size)).ravel(), np.empty((n_features, 256)), np.ones(256))
-
-
-@plain
-def take_bins(buffer: BinBuffer, n_features: int, size: int) -> BinSums:
-    """Sums of so many statistics in a buffer."""
-    sums = buffer.sums[: n_features * 256 * size].reshape((n_features, 256, size))
-    return BinSums(sums, buffer.weight[:n_features], buffer.ones)
-
-
-@by_kind
-def sum_bins(rating: Any, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
-    """Sum the statistics of the covered examples over the bins of some features."""
-
-
-@sum_bins.of(SumOfLabels, BoundOfLabels, BestLabel, HeadByLabel, HeadByBound, HeadBySystem)
-def _sum_bins(
-    rating: Any, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums
-) -> None:
-    sum_bins_of_rows(codes, features, sample, bins)
-
-
-@sum_bins.of(OneLabel)
-def _sum_bins_of_one(
-    rating: OneLabel, codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums
-) -> None:
-    sum_bins_of_pairs(codes, features, sample, bins)
-
-
-@kernel(error_model="numpy")
-def sum_bins_of_rows(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
-    """Sum rows of statistics.
-
-    Examples are taken in blocks that fit the cache: their statistics are read from memory once for all features, and
-    prefetched while the block before is summed, a share of them with each feature.
-    """
-    statistics, weights, rows, sums = sample.statistics, sample.weights, sample.rows, bins.sums
-    size = statistics.shape[1]
-    width = sums.shape[2]
-    last = rows.shape[0] - 1
-    _clear(bins)
-    for start in range(0, rows.shape[0], BLOCK):
-        end = min(start + BLOCK, rows.shape[0])
-        for i in range(features.shape[0]):
-            feature = features[i]
-            for r in range(start, end):
-                n = rows[r]
-                code = np.int64(codes[feature, n])
-                weight = weights[n]
-                bins.weight[i, code] += weight
-                source, target = n * size, (i * 256 + code) * width
-                for s in range(0, width, LANES):
-                    store(sums, target + s, load(sums, target + s) + weight * load(statistics, source + s))
-                soon = rows[min(r + BLOCK, last)] * size
-                share = i * LANES
-                while share < width:
-                    prefetch(statistics, soon + share)
-                    share += features.shape[0] * LANES
-
-
-@kernel
-def sum_bins_of_pairs(codes: NDArray[np.uint8], features: NDArray[np.int64], sample: Sample, bins: BinSums) -> None:
-    """Sum pairs of gradient and curvature, of one label."""
-    pairs, weights, rows, sums = sample.statistics, sample.weights, sample.rows, bins.sums
-    _clear(bins)
-    for start in range(0, rows.shape[0], BLOCK):
-        end = min(start + BLOCK, rows.shape[0])
-        for i in range(features.shape[0]):
-            feature = features[i]
-            for r in range(start, end):
-                n = rows[r]
-                code = np.int64(codes[feature, n])
-                weight = weights[n]
-                bins.weight[i, code] += weight
-                sums[i, code, 0] += weight * pairs[n, 0]
-                sums[i, code, 1] += weight * pairs[n, 1]
-
-
-@inner
-def _clear(bins: BinSums) -> None:
-    for i in range(bins.sums.shape[0]):
-        for b in range(256):
-            bins.weight[i, b] = 0.0
-            for s in range(bins.sums.shape[2]):
-                bins.sums[i, b, s] = 0.0
-
-
-@kernel
-def sweep_bins(
-    bins: BinSums,
-    nominal: NDArray[np.int8],
-    features: NDArray[np.int64],
-    rating: Rating,
-    runs: Runs,
-    min_coverage: float,
-    best: float,
-) -> tuple[float, np.int64, np.int64, float]:
-    """The best condition on some features that beats `best`, given the sums over their bins.
-
-    Its gain, feature (-1: there is none), operator and value: a bin number, or a number between two of them.
-    """
-    chosen, operator, value = np.int64(-1), np.int64(-1), 0.0
-    for i in range(bins.sums.shape[0]):
-        best, found, found_value = _sweep_feature(bins, i, nominal[features[i]], rating, runs, min_coverage, best)
-        if found >= 0:
-            chosen, operator, value = features[i], found, found_value
-    return best, chosen, operator, value
-
-
-@inner
-def _sweep_feature(
-    bins: BinSums, i: int, nominal: int, rating: Rating, runs: Runs, min_coverage: float, best: float
-) -> tuple[float, int, float]:
-    """`sweep` for a binned feature: each bin that is not empty is a run."""
-    sums, weight, totals = bins.sums[i], bins.weight[i], rating.present
-    for s in range(totals.shape[0]):
-        totals[s] = 0.0
-    total_weight = 0.0
-    m = 0
-    for b in range(MISSING):
-        if weight[b] > 0.0:
-            runs.entries.examples[m] = b
-            runs.entries.ends[m] = m
-            m += 1
-            total_weight += weight[b]
-            for s in range(totals.shape[0]):
-                totals[s] += sums[b, s]
-    if m < 2:
-        return best, -1, 0.0
-    is_shared = nominal == SHARED and runs.entries.examples[m - 1] == OTHER
-    n_runs = m if nominal and not is_shared else m - 1
-    swept = Swept(runs.entries.examples, runs.entries.ends[:n_runs], sums, bins.ones, weight)
-    rate_runs(rating, swept, nominal > 0, totals, total_weight, runs.rates)
-    w = 0.0
-    for run in range(n_runs):
-        w = weight[runs.entries.examples[run]] + (0.0 if nominal else w)
-        runs.rates.weight[run] = w
-    best, run, negated = _pick(rating, n_runs, total_weight, runs.rates, min_coverage, best)
-    if run < 0:
-        return best, -1, 0.0
-    number = np.float64(runs.entries.examples[run])
-    if nominal:
-        return best, EQUAL + negated, number
-    return best, AT_MOST + negated, midpoint(number, np.float64(runs.entries.examples[run + 1]))

@@ -1,4 +1,4 @@
-"""Threads divide the steps of learning by bins, and change nothing."""
+"""Threads divide the work of a round, and change nothing."""
 
 from contextlib import closing
 from typing import Any
@@ -8,12 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
-from pyboomer.engine.cpu import threads
-from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu import rounds, threads
 from pyboomer.engine.cpu.threads import Threads, divide
-from pyboomer.engine.heads import Penalty, make_room
-from pyboomer.engine.promise import Task
-from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
 
 Array = NDArray[np.float64]
 
@@ -37,61 +33,51 @@ def make_data(n: int, seed: int = 0) -> tuple[Array, NDArray[np.int64]]:
 def test_the_number_of_threads_changes_nothing(
     loss: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "WAKING", 1)  # so that every step is divided
+    monkeypatch.setattr(threads, "ENOUGH", 1)  # so that every step is divided
+    monkeypatch.setattr("pyboomer.engine.rounds.GROWTH", 1)
     X, Y = make_data(3000)
     one, *others = (
-        BoomerClassifier(loss, n_rules=20, max_bins=16, n_jobs=n, random_state=2, **options).fit(X, Y).rules_
+        BoomerClassifier(loss, n_rules=20, rules_per_round=6, max_bins=16, n_jobs=n, random_state=2, **options)
+        .fit(X, Y)
+        .rules_
         for n in (None, 2, 4, 5)
     )
     assert all(rules == one for rules in others)
 
 
-def test_small_steps_wake_few_threads() -> None:
+@pytest.mark.parametrize("sampling", ["with-replacement", "without-replacement"])
+def test_several_threads_learn_a_body_as_one_does(sampling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "ENOUGH", 1)
+    monkeypatch.setattr(rounds, "LARGE", 1)
+    monkeypatch.setattr("pyboomer.engine.rounds.GROWTH", 3)
+    X, Y = make_data(20_000)
+    together = []
+    learn = rounds.OddsState._learn_together
+    monkeypatch.setattr(rounds.OddsState, "_learn_together", lambda *given: together.append(1) or learn(*given))
+    one, *others = (
+        BoomerClassifier(
+            "label-wise-logistic",
+            n_rules=40,
+            rules_per_round=6,
+            max_samples=2000,
+            max_bins=64,
+            n_jobs=n,
+            sampling=sampling,
+            random_state=2,
+        )
+        .fit(X, Y)
+        .rules_
+        for n in (1, 2, 4, 16)
+    )
+    assert len(together) > 20
+    assert all(rules == one for rules in others)
+
+
+def test_small_steps_are_divided_among_few_threads() -> None:
     with closing(Threads(16)) as some:
-        assert [some.count(numbers) for numbers in (0, 2**20, 2**21, 2**23, 2**25, 2**30)] == [1, 1, 2, 4, 8, 16]
-
-
-def change_shape(shape: str) -> Loss:
-    """The example-wise logistic loss as a user's own, of some shape."""
-
-    def derivatives(Y: Array, F: Array) -> tuple[Array, ...]:
-        g, *curvature = example_wise_logistic.derivatives(Y, F)
-        return g, *((dense_hessians(example_wise_logistic.shape, tuple(curvature)),) if shape == "dense" else curvature)
-
-    return Loss(shape, shape, example_wise_logistic.value, derivatives)
-
-
-@pytest.mark.parametrize("n_labels", [5, 11, 20])  # of 20 labels, conjugate gradients solve the linear system
-@pytest.mark.parametrize(
-    "loss",
-    [label_wise_logistic, example_wise_logistic, change_shape("diagonal-minus-outer"), change_shape("dense")],
-    ids=lambda loss: loss.name,
-)
-def test_heads_and_statistics_are_the_same_to_the_last_bit(
-    loss: Loss, n_labels: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threads, "WAKING", 1)
-    rng = np.random.default_rng(0)
-    n = 300
-    task = Task(None, rng.choice([-1, 1], size=(n, n_labels)).astype(np.int8), rng.uniform(0.5, 2.0, size=n))
-    rows, penalty = np.arange(0, n, 2, dtype=np.uint32), Penalty(0.01, 1.0)
-
-    def learn(count: int) -> tuple[Array, ...]:
-        pool = Threads(count)
-        ledger = Ledger(task, loss, False, pool)
-        ledger.write()
-        head = np.full(n_labels, np.nan)
-        room = make_room(ledger.layout)
-        gain, coverage = pool.fit_head(ledger.layout, ledger.statistics, rows, task.weight, penalty, room, head)
-        ledger.apply(rows, np.arange(n_labels), head)
-        pool.close()
-        return head, np.array([gain, coverage]), ledger.scores, ledger.statistics
-
-    one = learn(1)
-    assert (one[0] != 0).all()
-    for count in (2, 3, 7):
-        for part, expected in zip(learn(count), one, strict=True):
-            np.testing.assert_array_equal(part, expected)
+        assert [len(some.divide(2**16, numbers)) for numbers in (1, 16, 48, 160, 1600)] == [1, 1, 3, 10, 32]
+    with closing(Threads(1)) as one:
+        assert one.divide(2**16, 1600) == [slice(0, 2**16)]
 
 
 @pytest.mark.parametrize("step", [1, 2, 8])

@@ -1,1 +1,1 @@
-"""An engine whose examples are on several machines, whichever way these exchange messages."""
+"""An engine whose examples are divided among the workers of a cluster."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.cpu.bodies import View, cover, learn_body, select_labels
+from pyboomer.engine.bodies import View, cover, learn_body, select_labels
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
 from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
 from pyboomer.engine.promise import Chunk
@@ -61,10 +61,16 @@ def look_at(examples: Any, labels: Labels, rows: Rows, seed: int, rule: int) -> 
 
 @look_at.of(Examples)
 def _look_at_all(examples: Examples, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
+    return draw_view(examples.statistics, labels, rows, seed, rule)
+
+
+@inner
+def draw_view(statistics: Array, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
+    """Draw the labels that a rule may be about, unless these are all labels."""
     if not labels.some:
-        return View(labels.draw.choices, examples.statistics)
+        return View(labels.draw.choices, statistics)
     fill_with_labels(seed, rule, labels.in_turn, labels.draw)
-    return select_labels(labels.layout, examples.statistics, rows, labels.draw.drawn, labels.room)
+    return select_labels(labels.layout, statistics, rows, labels.draw.drawn, labels.room)
 
 
 @look_at.of(Hand)
@@ -238,11 +244,26 @@ def learn_one_body(
     columns: Any, examples: Examples, labels: Labels, heads: Any, plan: Plan, found: Found, rule: int, body: Array
 ) -> tuple[int, int]:
     """Learn the body of a rule (lines 5 and 6); returns how many conditions it has, and labels if these are chosen."""
-    seed, rows = plan.search.seed, plan.sampling.rows
-    n_sampled = draw_rows(plan.sampling, seed, rule, examples.weight)
-    view = look_at(examples, labels, rows[:n_sampled], seed, rule)
+    n_sampled = draw_rows(plan.sampling, plan.search.seed, rule, examples.weight)
+    return learn_drawn_body(columns, examples.statistics, labels, heads, plan, n_sampled, rule, body, found.labels)
+
+
+@kernel
+def learn_drawn_body(
+    columns: Any,
+    statistics: Array,
+    labels: Labels,
+    heads: Any,
+    plan: Plan,
+    n_sampled: int,
+    rule: int,
+    body: Array,
+    chosen: NDArray[np.int64],
+) -> tuple[int, int]:
+    """The same from a sample that has been drawn: the first examples in `plan.sampling.rows`."""
+    view = draw_view(statistics, labels, plan.sampling.rows[:n_sampled], plan.search.seed, rule)
     sample = _take_sample(plan.sampling, n_sampled, view.statistics)
-    sample, size, m = learn_body(heads, columns, plan, sample, rule, body, found.labels)
+    sample, size, m = learn_body(heads, columns, plan, sample, rule, body, chosen)
     return size, m
 
 

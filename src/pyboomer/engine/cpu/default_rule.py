@@ -27,10 +27,9 @@ TOLERANCE = 1e-6  # of the residual of conjugate gradients, relative to the righ
 
 
 def learn_default_rule(ledger: Ledger, settings: Settings) -> Chunk:
-    """Learn the default rule, which predicts for every label, whatever the other heads are; and apply it."""
+    """Learn the default rule, which predicts for every label, whatever the other heads are."""
     head, gain = find_default_head(ledger, settings)
     k = ledger.n_labels
-    ledger.add_scores(ledger.everyone, np.arange(k), head)
     return Chunk(
         n_conditions=np.zeros(1, dtype=np.int64),
         conditions=np.empty((0, 4)),

@@ -4,9 +4,6 @@ Rounds of one rule are learned by compiled code as a whole, many in a row (`boos
 training state does it (`rounds`).
 """
 
-from collections import deque
-from collections.abc import Sequence
-
 import numpy as np
 
 from pyboomer.columns.binned import BinnedColumns
@@ -15,11 +12,12 @@ from pyboomer.engine.cpu import dealing
 from pyboomer.engine.cpu.boosting import Examples, Hand, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
 from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.cpu.rounds import Body, DenseState, OddsState, make_found, suits_odds
+from pyboomer.engine.cpu.rounds import DenseState, HostOdds, make_found, suits_odds
 from pyboomer.engine.cpu.threads import Threads
+from pyboomer.engine.odds_state import OddsState
 from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
-from pyboomer.engine.rounds import find_round
+from pyboomer.engine.rounds import RoundLearner, TrainingState, find_round
 from pyboomer.engine.statistics import count_columns, resize
 
 
@@ -30,22 +28,30 @@ class HostEngine:
     """
 
     def __init__(self, task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> None:
-        n, n_labels = task.Y.shape
+        n_labels = task.Y.shape[1]
         single = is_single(settings.head, n_labels)
         self.task, self.settings = task, settings
         self.threads = Threads(settings.n_threads)
         self.ledger = ledger = Ledger(task, settings.loss, single, self.threads, settings.rules_per_round > 1)
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
-        before = None
+        self.dealer: dealing.Dealer | None = None
+        self.rounds: RoundLearner | None = None
+        self.by_odds = isinstance(task.columns, BinnedColumns) and suits_odds(ledger, settings)
+        scores, before = ledger.scores, None
         if replay is None:
-            self.chunks.append(learn_default_rule(ledger, settings))
+            rule = learn_default_rule(ledger, settings)
+            self.chunks.append(rule)
             self.n_rules = 1
+            if self.by_odds:  # the same for all examples
+                scores = np.zeros((1, pad(n_labels)))
+                scores[0, :n_labels] = rule.scores
+            else:
+                ledger.add_scores(ledger.everyone, rule.labels, rule.scores)
         else:
             before = self._replay(replay)
-        self.by_odds = isinstance(task.columns, BinnedColumns) and suits_odds(ledger, settings)
         if self.by_odds or settings.rules_per_round > 1:
-            self._plan_rounds(before)
+            self._plan_rounds(scores, before)
         else:
             self._plan_rules(single)
 
@@ -102,58 +108,25 @@ class HostEngine:
 
     # --- Larger rounds ------------------------------------------------------------------------------------------------
 
-    def _plan_rounds(self, before: np.ndarray | None) -> None:
+    def _plan_rounds(self, scores: np.ndarray, before: np.ndarray | None) -> None:
         """Prepare for rules that are learned in rounds."""
-        self.dealer = None
-        kind = OddsState if self.by_odds else DenseState
-        self.state = kind(self.ledger, self.settings, before)
-        self.buffers = deque(self.state.make_buffers() for _ in range(self.threads.n_threads))
-        self.pending: list[Chunk] = []  # rules of the round that have not been asked for
-        self.finished: list[Chunk] = []  # those whose scores have not been added to the examples
-
-    def _learn_round(self) -> None:
-        """Learn what is left of the round that the next rule belongs to."""
-        state, rule = self.state, self.n_rules
-        self._apply()
-        state.begin()
-        first, size = find_round(rule, self.settings.rules_per_round)
-        last = first + size
-        if rule < self.settings.n_rules:  # no more than are wanted
-            last = min(last, self.settings.n_rules)
-
-        def learn_body(rule: int) -> Body:
-            buffers = self.buffers.popleft()
-            try:
-                return state.learn_body(buffers, rule)
-            finally:
-                self.buffers.append(buffers)
-
-        self.pending = state.fit_heads(rule, self.threads.share(learn_body, range(rule, last)))
-
-    def _apply(self) -> None:
-        """Add the scores of finished rules to the examples."""
-        if self.finished:
-            self.state.apply(self.finished)
-            self.finished = []
-
-    def _take_pending(self, count: int) -> None:
-        while count > 0:
-            if not self.pending:
-                self._learn_round()
-            rules, self.pending = self.pending[:count], self.pending[count:]
-            self.chunks += rules
-            self.finished += rules
-            self.n_rules += len(rules)
-            count -= len(rules)
+        state: TrainingState
+        if self.by_odds:
+            shard = HostOdds(self.ledger, self.settings, scores, before)
+            state = OddsState(shard, self.ledger.n_labels, self.settings, shard.largest, shard.total)
+        else:
+            state = DenseState(self.ledger, self.settings, before)
+        self.rounds = RoundLearner(state, self.settings)
 
     # --- The promise --------------------------------------------------------------------------------------------------
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
-        if hasattr(self, "state"):
-            self._take_pending(count)
-        else:
+        if self.rounds is None:
             self._learn_rules(count)
+        else:
+            self.chunks += self.rounds.learn(self.n_rules, count)
+            self.n_rules += count
 
     def take_rules(self) -> list[Chunk]:
         """The rules learned since the last call."""
@@ -162,9 +135,9 @@ class HostEngine:
 
     def training_loss(self) -> float:
         """The mean loss of the training examples."""
-        if hasattr(self, "state"):
-            self._apply()
-            return self.state.mean_loss()
+        if self.rounds is not None:
+            self.rounds.apply()
+            return self.rounds.state.mean_loss()
         if self.dealer is not None:
             self.dealer.take_back()
         return self.ledger.mean_loss()

@@ -1,11 +1,7 @@
-"""Training states that learn rules in rounds: what they keep of the examples, and how they fit the heads of a round.
+"""Training states of this process (`rounds.TrainingState`); threads learn the bodies of a round side by side."""
 
-`learn_body` learns a body from the statistics at the beginning of the round; several threads may call it at the same
-time, each with memory of its own. `fit_heads` fits the heads of the bodies, one after another and to first order.
-`apply` adds the scores of finished rules to the examples, and `begin` brings the statistics up to date.
-"""
-
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,71 +11,65 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import make_zeros, pad
-from pyboomer.engine import odds
-from pyboomer.engine.cpu.bodies import GatheredColumns, learn_body
 from pyboomer.engine.cpu.boosting import Examples, Found, draw_rows, fit_one_head, learn_one_body
 from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.fixed import Scales, choose_unit
-from pyboomer.engine.heads import Penalty
+from pyboomer.engine.cpu.threads import Threads, divide
+from pyboomer.engine.odds import CHUNK, Odds, write_odds
+from pyboomer.engine.odds_state import OddsShard, are_samples_small, choose_scales, make_rule
 from pyboomer.engine.plan import Complete, Heads, Labels, Plan, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import Chunk, Settings
-from pyboomer.engine.sampling import count_examples, count_labels, draw_few
-from pyboomer.engine.statistics import advance, count_columns, resize, sum_weights
-from pyboomer.engine.sweeping import Sample
+from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.rounds import Body
+from pyboomer.engine.samples import (
+    Codes,
+    GatheredSample,
+    Search,
+    add_condition,
+    begin_search,
+    find_terms,
+    finish_body,
+    gather_rows,
+    learn_from_sample,
+    make_sample,
+    sum_features,
+)
+from pyboomer.engine.sampling import count_examples, draw_few
+from pyboomer.engine.statistics import Diagonal, advance, count_columns, resize
 from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import LABEL_WISE
 
+EVERY_LABEL = np.empty(0, dtype=np.int64)
+LARGE = 2**20  # terms of a sample that several threads learn from, if there are more than rules: a step takes long
 
-FEW = 8  # a sample is small if there are so many times as many examples
-LARGEST_LOSS = 128.0  # of a label, by odds that are as small or as large as they may be
 
+class SampleBuffers(NamedTuple):
+    """The memory of a thread that learns bodies from small samples."""
 
-class Gathered(NamedTuple):
-    """The sample of a rule."""
-
-    columns: BinnedColumns
-    examples: Rows  # in ascending order ...
-    rows: Rows  # ... and their numbers here
-    weights: Array
-    statistics: Array
+    plan: Plan
+    heads: Complete
+    sample: GatheredSample
+    examples: Rows
     counts: NDArray[np.uint8]  # (N,): zeros
 
 
 @kernel
-def learn_sampled_body(
-    codes: NDArray[np.uint8],
-    odds_of_all: odds.Odds,
-    weight: Array,
-    heads: Complete,
-    plan: Plan,
-    own: Gathered,
-    rule: int,
-    body: Array,
-    labels: NDArray[np.int64],
-) -> int:
-    """Learn the body of a rule from a gathered sample (lines 5 and 6); returns how many conditions it has."""
-    sampling, search, seed = plan.sampling, plan.search, plan.search.seed
-    if sampling.strata.ends.shape[0] > 0:
-        n = draw_rows(sampling, seed, rule, weight)
-        for i in range(n):
-            own.examples[i], own.weights[i] = sampling.rows[i], sampling.weights[sampling.rows[i]]
-    else:
-        bits = search.runs.entries.bits
-        n = draw_few(seed, rule, sampling.size, weight, own.counts, bits, own.examples, own.weights)
+def draw_sample(buffers: SampleBuffers, weight: Array, rule: int) -> np.int64:
+    """Draw the examples of a rule (line 5), and their weights; returns how many there are."""
+    sampling, seed, examples, own = buffers.plan.sampling, buffers.plan.search.seed, buffers.examples, buffers.sample
+    if sampling.strata.ends.shape[0] == 0:
+        bits = buffers.plan.search.runs.entries.bits
+        return draw_few(seed, rule, sampling.size, weight, buffers.counts, bits, examples, own.weights)
+    n = draw_rows(sampling, seed, rule, weight)
     for i in range(n):
-        own.rows[i] = i
-    rows, examples = own.rows[:n], own.examples[:n]
-    odds.write_statistics(odds_of_all, examples, own.statistics)
-    sample = Sample(own.statistics, own.weights, rows, n, sum_weights(rows, own.weights))
-    columns = GatheredColumns(codes, examples, own.columns)
-    return learn_body(heads, columns, plan, sample, rule, body, labels)[1]
+        examples[i], own.weights[i] = sampling.rows[i], sampling.weights[sampling.rows[i]]
+    return n
 
 
-class Body(NamedTuple):
-    """A learned body."""
-
-    conditions: Array  # (size, 4): feature, operator and value of each, and the gain that the body has with it
-    labels: NDArray[np.int64]  # of the head, among those that the rule may be about; empty if they are yet to be chosen
+@kernel
+def draw_and_learn(buffers: SampleBuffers, codes: Codes, odds: Odds, weight: Array, rule: int, body: Array) -> int:
+    """Draw a sample, and learn the body of a rule from it (lines 5 and 6); returns the number of conditions."""
+    n = draw_sample(buffers, weight, rule)
+    gather_rows(codes, odds, buffers.examples, 0, n, buffers.sample)
+    return learn_from_sample(buffers.heads, buffers.plan, buffers.sample, n, rule, body)
 
 
 class Buffers(NamedTuple):
@@ -110,9 +100,9 @@ class DenseState:
             ledger.write()
             ledger.scores[:] = now
             self.changes = now - before
-        self.buffers = self.make_buffers()
+        self.buffers = deque(self._make_buffers() for _ in range(self.threads.n_threads))
 
-    def make_buffers(self) -> Buffers:
+    def _make_buffers(self) -> Buffers:
         """Memory for one more thread."""
         ledger, settings = self.ledger, self.settings
         n, k = ledger.task.Y.shape
@@ -123,13 +113,13 @@ class DenseState:
         heads = plan_heads(layout, n, settings, is_single(settings.head, k), ledger.loss)
         return Buffers(plan, labels, heads, make_found(layout.n_labels, k))
 
-    def begin(self) -> None:
-        """Bring the statistics up to date."""
+    def learn_bodies(self, rules: range) -> list[Body]:
+        """Bring the statistics up to date, and learn the bodies of a round (Alg. 1, lines 4 to 6)."""
         self.ledger.write(self.ledger.everyone[self.touched])
         self.touched[:] = False
+        return self.threads.share_buffers(self._learn_body, list(rules), self.buffers)
 
-    def learn_body(self, buffers: Buffers, rule: int) -> Body:
-        """Learn a body (Alg. 1, lines 5 and 6)."""
+    def _learn_body(self, rule: int, buffers: Buffers) -> Body:
         plan, labels, heads, found = buffers
         body = np.empty((plan.longest, 4))
         size, m = learn_one_body(self.ledger.task.columns, self.examples, labels, heads, plan, found, rule, body)
@@ -140,7 +130,7 @@ class DenseState:
         if self.changes is not None:
             advance(self.ledger.layout, self.ledger.statistics, self.ledger.everyone, self.changes)
             self.changes, self.touched[:] = None, True
-        plan, labels, heads, found = self.buffers
+        plan, labels, heads, found = self.buffers[0]
         rules = []
         self.covered: list[Any] = []
         for rule, body in enumerate(bodies, first):
@@ -165,138 +155,116 @@ class DenseState:
         return self.ledger.mean_loss()
 
 
-class SampledBuffers(NamedTuple):
-    """The memory of a thread that learns bodies from small samples, gathered and numbered anew."""
+class HostOdds(OddsShard):
+    """Odds of all examples, which threads of this process learn bodies from, see `odds_state.Shards`."""
 
-    plan: Plan
-    heads: Complete
-    sample: Gathered
-    scratch: odds.Scratch
-    labels: NDArray[np.int64]
-
-
-class OddsState:
-    """Odds of all examples, for the label-wise logistic loss and heads about all labels, where samples are small."""
-
-    def __init__(self, ledger: Ledger, settings: Settings, before: Array | None) -> None:
+    def __init__(self, ledger: Ledger, settings: Settings, scores: Array, before: Array | None) -> None:
         assert isinstance(ledger.truth, Truth)
-        self.task, self.settings, self.threads = ledger.task, settings, ledger.threads
-        self.layout, self.columns = ledger.layout, ledger.task.columns
-        self.odds = self.now = odds.find_odds(ledger.truth, ledger.scores)
-        self.changes = np.empty((0, 1))
+        self.task, self.settings, self.layout, self.threads = ledger.task, settings, ledger.layout, ledger.threads
+        weight = ledger.task.weight
+        self.largest, self.total = float(weight.max()), float(weight.sum())
+        now, earlier = self._find_odds(ledger.truth, scores), None
         if before is not None:
-            self.odds, self.changes = odds.find_odds(ledger.truth, before), ledger.scores - before
-        n, weight = len(self.odds), self.task.weight
-        self.masks = np.zeros(n, dtype=np.uint32)
-        largest, total = float(weight.max()), float(weight.sum())
-        self.scales = Scales(*(1 / choose_unit(largest, total) for _ in range(2)))  # no statistic is larger than 1
-        self.n_applied = 0
+            earlier = self._find_odds(ledger.truth, before), scores - before
+        scales = choose_scales(self.largest, self.total)
+        super().__init__(ledger.task.columns.codes, now, earlier, weight, scales, ledger.threads)
+        self.buffers = deque(self._make_buffers() for _ in range(self.threads.n_threads))
 
-    def make_buffers(self) -> SampledBuffers:
+    def _make_buffers(self) -> SampleBuffers:
         """Memory for one more thread."""
-        settings, size = self.settings, count_columns(self.layout)
-        plan = make_plan(self.task, settings, size)
-        n_samples, n_features = plan.sampling.size, len(self.columns.codes)
-        heads = plan_heads(self.layout, 0, settings, False, settings.loss)
-        assert isinstance(heads, Complete)
-        own = BinnedColumns(np.empty((n_features, n_samples), dtype=np.uint8), self.columns.nominal)
-        sample = Gathered(
-            *(own, np.empty(n_samples, dtype=np.uint32), np.empty(n_samples, dtype=np.uint32), np.empty(n_samples)),
-            *(make_zeros((n_samples, size)), np.zeros(len(self.odds), dtype=np.uint8)),
-        )
-        k = self.layout.n_labels
-        return SampledBuffers(plan, heads, sample, odds.make_scratch(k), np.empty(k, dtype=np.int64))
+        settings, n = self.settings, len(self.odds)
+        size = count_examples(settings.max_samples, n, settings.sampling == "with-replacement")
+        memory = make_sample_buffers(self.task, settings, Diagonal(self.layout.n_labels), size)
+        return memory._replace(examples=np.empty(size, dtype=np.uint32), counts=np.zeros(n, np.uint8))
 
-    def begin(self) -> None:
-        """Statistics are computed from odds, which are up to date."""
+    def _find_odds(self, truth: Truth, scores: Array) -> Odds:
+        found: Odds = np.empty(truth.signs.shape, dtype=np.float32)
+        parts = self.threads.divide(len(found), found.shape[1], CHUNK)
+        self.threads.share(lambda part: write_odds(truth.signs, scores, found, part), parts)
+        return found
 
-    def learn_body(self, buffers: SampledBuffers, rule: int) -> Body:
-        """Learn a body (Alg. 1, lines 5 and 6)."""
-        plan, heads, sample, _, labels = buffers
-        body = np.empty((plan.longest, 4))
-        size = learn_sampled_body(
-            *(self.columns.codes, self.odds, self.task.weight, heads, plan, sample, rule, body, labels)
-        )
-        return Body(body[:size].copy(), labels)
+    def learn_bodies(self, rules: range) -> list[Body]:
+        """Learn the bodies of a round (Alg. 1, lines 5 and 6): a thread each, or all threads for each step."""
 
-    def fit_heads(self, first: int, bodies: Sequence[Body]) -> list[Chunk]:  # noqa: ARG002
-        """Fit the heads (lines 7 and 8)."""
-        k, n_rules, settings = self.layout.n_labels, len(bodies), self.settings
-        offsets = np.cumsum([0, *(len(body.conditions) for body in bodies)])
-        packed = odds.Bodies(np.concatenate([body.conditions for body in bodies]), offsets)
+        def draw(i: int, own: SampleBuffers) -> int:
+            return int(draw_sample(own, self.weight, rules[i]))
 
-        def work(part: slice) -> odds.RoundSums:
-            sums = odds.make_round_sums(n_rules, k)
-            odds.sum_round(
-                *(self.columns.codes, packed, self.odds, self.task.weight, self.scales, self.changes, self.masks),
-                *(odds.make_scratch(k), part.start, part.stop, sums),
-            )
-            return sums
+        def gather(own: SampleBuffers, some: slice) -> None:
+            gather_rows(self.rows_of_codes, self.odds, own.examples, some.start, some.stop, own.sample)
 
-        parts = self.threads.share(work, self._divide())
-        sums = odds.RoundSums(*(np.sum(own, axis=0) for own in zip(*parts, strict=True)))
-        self.odds, self.changes = self.now, self.changes[:0]
-        heads = odds.RoundHeads(np.empty((n_rules, k)), np.empty(n_rules), np.empty(n_rules))
-        penalty = Penalty(float(settings.l1), float(settings.l2))
-        buffer = np.empty(count_columns(self.layout))
-        odds.solve_heads(self.layout, sums, self.scales, penalty, float(settings.learning_rate), buffer, heads)
-        self.factors = odds.find_factors(self.odds.shape[1], heads.scores)
-        self.n_applied = 0
-        rules = []
-        for body, scores, gain, coverage in zip(bodies, *heads, strict=True):
-            labels = np.flatnonzero(scores) if settings.l1 > 0 else np.arange(k)
-            labels = labels if len(labels) else np.array([k - 1])
-            rules.append(make_rule(body.conditions, labels, scores[labels], coverage, gain))
-        return rules
+        if do_learn_together(self.threads, len(rules), self.buffers[0].sample):
+            return learn_together(self.threads, self.buffers, rules, draw, gather)
+        return self.threads.share_buffers(self._learn_alone, rules, self.buffers)
 
-    def _divide(self) -> list[slice]:
-        return self.threads.divide(len(self.odds), self.odds.shape[1] + len(self.columns.codes) // 8, odds.CHUNK)
+    def _learn_alone(self, rule: int, buffers: SampleBuffers) -> Body:
+        body = np.empty((buffers.plan.longest, 4))
+        size = draw_and_learn(buffers, self.rows_of_codes, self.odds, self.weight, rule, body)
+        return Body(body[:size].copy(), EVERY_LABEL)
 
-    def apply(self, rules: Sequence[Chunk]) -> None:
-        """Add the scores of the next rules of the round to the examples that they cover."""
-        which = np.uint32(((1 << len(rules)) - 1) << self.n_applied)
-        self.n_applied += len(rules)
 
-        def work(part: slice) -> None:
-            scratch = odds.make_scratch(self.layout.n_labels)
-            odds.multiply_odds(self.odds, self.masks, which, self.factors, scratch, part.start, part.stop)
+def make_sample_buffers(task: Task, settings: Settings, layout: Diagonal, size: int) -> SampleBuffers:
+    """Memory for samples of so many examples; for no draws yet."""
+    plan = make_plan(task, settings, 0)
+    heads = plan_heads(layout, 0, settings, False, settings.loss)
+    assert isinstance(heads, Complete)
+    sample = make_sample(size, task.columns.nominal, layout.n_labels, len(plan.search.features.drawn))
+    return SampleBuffers(plan, heads, sample, np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint8))
 
-        self.threads.share(work, self._divide())
 
-    def mean_loss(self) -> float:
-        """The mean loss of the training examples."""
-        weight = self.task.weight
-        total = float(weight.sum())
-        unit = choose_unit(float(weight.max()) * LARGEST_LOSS * self.layout.n_labels, total * LARGEST_LOSS)
-        parts = self.threads.share(
-            lambda part: odds.sum_losses(self.now, weight, 1 / unit, part.start, part.stop), self._divide()
-        )
-        return float(sum(parts) * unit) / total
+def do_learn_together(threads: Threads, n_rules: int, sample: GatheredSample) -> bool:
+    """Whether several threads learn each body."""
+    return 2 * n_rules <= threads.n_threads and sample.terms.size >= LARGE
+
+
+def learn_together(
+    threads: Threads,
+    memory: Sequence[SampleBuffers],
+    rules: Sequence[int],
+    draw: Callable[[int, SampleBuffers], int],
+    gather: Callable[[SampleBuffers, slice], None],
+) -> list[Body]:
+    """Learn few bodies, each by several threads: `draw_and_learn`, step by step."""
+    share, every, buffers = threads.share, range(len(rules)), list(memory)[: len(rules)]
+    n_parts = -(-threads.n_threads // len(rules))
+    n_drawn = len(buffers[0].plan.search.features.drawn)
+    bodies: Array = np.empty((len(rules), buffers[0].plan.longest, 4))
+
+    def begin(i: int) -> Search:
+        n = draw(i, buffers[i])
+        return begin_search(buffers[i].plan, buffers[i].sample, n, rules[i])
+
+    def collect(part: tuple[int, slice]) -> None:
+        i, some = part
+        gather(buffers[i], some)
+        find_terms(buffers[i].sample, some.start, some.stop)
+
+    def fill(part: tuple[int, slice]) -> None:
+        i, some = part
+        sum_features(buffers[i].plan, buffers[i].sample, searches[i], some.start, some.stop)
+
+    def add(i: int) -> None:
+        own = buffers[i]
+        searches[i] = add_condition(own.heads, own.plan, own.sample, searches[i], rules[i], bodies[i])
+
+    def finish(i: int) -> int:
+        own = buffers[i]
+        return finish_body(own.heads, own.plan, own.sample, searches[i], rules[i], bodies[i])
+
+    searches = share(begin, every)
+    share(collect, [(i, some) for i in every for some in divide(searches[i].n, n_parts)])
+    while going_on := [i for i in every if not searches[i].is_over]:
+        share(fill, [(i, some) for i in going_on for some in divide(n_drawn, n_parts)])
+        share(add, going_on)
+    return [Body(body[:size].copy(), EVERY_LABEL) for body, size in zip(bodies, share(finish, every), strict=True)]
 
 
 def suits_odds(ledger: Ledger, settings: Settings) -> bool:
     """Whether samples are small, heads about all labels, and odds enough to know."""
-    task, truth = ledger.task, ledger.truth
-    n, k = task.Y.shape
-    size = count_examples(settings.max_samples, n, settings.sampling == "with-replacement") * settings.bootstrap
+    truth = ledger.truth
     plain = isinstance(truth, Truth) and truth.loss == LABEL_WISE and len(truth.weight) == 0
-    complete = settings.head == "multi" and count_labels(settings.max_labels, k) == k
-    return plain and complete and 0 < size * FEW <= n
+    return plain and are_samples_small(settings, *ledger.task.Y.shape)
 
 
 def make_found(n_labels: int, n_all: int) -> Found:
     """Memory for a head of some labels, and for one of all."""
     return Found(np.empty(n_labels, dtype=np.int64), np.empty(n_labels), make_zeros((1, pad(n_all)))[0])
-
-
-def make_rule(conditions: Array, labels: NDArray[np.int64], scores: Array, coverage: float, gain: float) -> Chunk:
-    """A rule as a chunk of its own."""
-    return Chunk(
-        n_conditions=np.array([len(conditions)]),
-        conditions=conditions,
-        n_scores=np.array([len(labels)]),
-        labels=labels.astype(np.int32),
-        scores=np.array(scores),
-        coverage=np.array([coverage]),
-        gain=np.array([gain]),
-    )

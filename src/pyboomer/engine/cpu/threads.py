@@ -5,6 +5,7 @@ how the work is divided. (Numba's own parallel loops are not used: two Python th
 both enter them.)
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -15,8 +16,8 @@ from pyboomer.losses.joint_twin import make_scratch
 from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
 
-ENOUGH = 2**19  # numbers that a thread should at least have to read: to divide the work and wake it up takes time, too
-PARTS = 4  # for each thread, as threads do not run equally fast
+ENOUGH = 2**20  # numbers that a part should have to read, at least: to divide the work and wake up a thread takes time
+PARTS = 2  # for each thread, as threads do not run equally fast
 
 
 class Threads:
@@ -36,6 +37,18 @@ class Threads:
         if self.pool is None or len(parts) == 1:
             return [work(part) for part in parts]
         return list(self.pool.map(work, parts))
+
+    def share_buffers(self, work: Callable[[Any, Any], Any], parts: Sequence[Any], buffers: deque[Any]) -> list[Any]:
+        """The same for work that takes memory of its own, which there is for each thread."""
+
+        def take(part: Any) -> Any:
+            own = buffers.popleft()
+            try:
+                return work(part, own)
+            finally:
+                buffers.append(own)
+
+        return self.share(take, parts)
 
     def divide(self, n: int, numbers: int, step: int = 1) -> list[slice]:
         """Parts of n examples of so many numbers each, as many as are worth their while."""

@@ -18,12 +18,12 @@ from pyboomer.columns.sparse import SparseColumns, cover_rows, find_changed, mee
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.engine.heads import find_best_label
-from pyboomer.engine.odds import copy_codes
+from pyboomer.engine.histograms import sum_bins, sweep_bins, take_bins
 from pyboomer.engine.plan import Complete, Partial, Plan, Search, Single
 from pyboomer.engine.rating import Rating, choose_head, focus_rating, sum_examples
 from pyboomer.engine.sampling import fill_with_draw
 from pyboomer.engine.statistics import Layout, count_columns, resize, sum_weights, take_labels
-from pyboomer.engine.sweeping import Sample, sum_bins, sweep, sweep_bins, take_bins
+from pyboomer.engine.sweeping import Sample, sweep
 from pyboomer.rules.precision import NOISE
 
 BINS_FROM = 512  # covered examples; fewer are swept one by one
@@ -69,22 +69,6 @@ def _sweep_histograms(
     return sweep_bins(bins, columns.nominal, drawn, rating, search.runs, search.min_coverage, best)
 
 
-class GatheredColumns(NamedTuple):
-    """Binned features of a sample, whose examples are numbered anew; copied from all examples when they are drawn."""
-
-    codes: NDArray[np.uint8]  # of all examples
-    examples: Rows  # those of the sample
-    own: BinnedColumns
-
-
-@find_condition.of(GatheredColumns)
-def _sweep_gathered(
-    columns: GatheredColumns, sample: Sample, rating: Rating, search: Search, best: float
-) -> tuple[float, np.int64, np.int64, float]:
-    copy_codes(columns.codes, search.features.drawn, columns.examples, sample.rows, columns.own.codes)
-    return _sweep_histograms(columns.own, sample, rating, search, best)
-
-
 @by_kind
 def filter_sample(
     columns: Any, feature: int, operator: int, value: float, sample: Sample, rating: Rating, search: Search
@@ -111,13 +95,6 @@ def _filter_dense(
     for r in range(dropped.shape[0]):
         weights[dropped[r]] = 0.0
     return Sample(statistics, weights, kept, n_rows, sum_weights(kept, weights))
-
-
-@filter_sample.of(GatheredColumns)
-def _filter_gathered(
-    columns: GatheredColumns, feature: int, operator: int, value: float, sample: Sample, rating: Rating, search: Search
-) -> Sample:
-    return _filter_dense(columns.own, feature, operator, value, sample, rating, search)
 
 
 @filter_sample.of(SparseColumns)
