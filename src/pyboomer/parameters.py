@@ -445,6 +445,12 @@ PAPER: dict[str, Any] = {
 REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))
 
 
+def check_parameters(table: tuple[Parameter, ...], values: Mapping[str, Any]) -> None:
+    """Raise an error that names the first parameter of a table whose value is not allowed."""
+    for parameter in table:
+        parameter.validate(values[parameter.name])
+
+
 def _wrap(text: str, indent: str) -> list[str]:
     """Lines of a docstring: names stay in one piece, and further lines are indented."""
     begin = " " * 8

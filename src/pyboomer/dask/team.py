@@ -25,7 +25,8 @@ from joblib import parallel_config
 from pyboomer.engine.cluster.engine import ClusterEngine
 from pyboomer.engine.cluster.shard import ClusterTask, Learned, SampledRows, Shard, make_shard
 from pyboomer.engine.cluster.states import Updates
-from pyboomer.engine.promise import Chunk, count_threads
+from pyboomer.engine.promise import Chunk
+from pyboomer.learning.parallel import count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
 CONNECTING = 10  # seconds; a worker that cannot be reached by then is lost
