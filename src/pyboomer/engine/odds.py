@@ -147,9 +147,7 @@ def _mark(codes: NDArray[np.uint8], operator: int, value: float, marks: NDArray[
 
 
 @inner
-def _find_masks(
-    codes: NDArray[np.uint8], bodies: Bodies, begin: int, marks: NDArray[np.uint8], masks: Masks
-) -> None:
+def _find_masks(codes: NDArray[np.uint8], bodies: Bodies, begin: int, marks: NDArray[np.uint8], masks: Masks) -> None:
     """Find the rules that cover each example of a chunk, which begins with example `begin`."""
     for i in range(masks.shape[0]):
         masks[i] = 0
@@ -191,7 +189,7 @@ def sum_round(
     last: int,
     sums: RoundSums,
 ) -> None:
-    """Find what the rules of a round cover among examples `first` to `last` - 1, and add up statistics (Alg. 2, line 1).
+    """Find what the rules of a round cover among examples `first` to `last` - 1, and add up statistics (Alg. 2).
 
     The statistics of an example are computed once for all rules that cover it. `changes` are scores that the examples
     got in the round before these rules, (N, width), or an empty array.
@@ -289,7 +287,7 @@ def find_factors(width: int, scores: Array) -> Array:
 def multiply_odds(
     odds: Odds, masks: Masks, which: np.uint32, factors: Array, scratch: Scratch, first: int, last: int
 ) -> None:
-    """Multiply the odds of examples `first` to `last` - 1 by the factors of those rules of a round that are asked for."""
+    """Multiply the odds of examples `first` to `last` - 1 by the factors of some rules of a round that cover them."""
     width, zero, most, least = odds.shape[1], splat(0.0), splat(MOST), splat(1 / MOST)
     one = np.uint64(1)
     for begin in range(first, last, CHUNK):

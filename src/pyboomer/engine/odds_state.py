@@ -24,7 +24,7 @@ from pyboomer.engine.statistics import Diagonal, count_columns
 if TYPE_CHECKING:
     from pyboomer.engine.cpu.threads import Threads
 
-FEW = 8  # a sample is small if there are so many times as many examples
+FEW = 2  # a sample is small if there are so many times as many examples
 LARGEST_LOSS = 128.0  # of a label, by odds that are as small or as large as they may be
 
 

@@ -6,7 +6,7 @@ by one.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.sparse import meets
-from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, make_zeros, pad, prefetch
 from pyboomer.engine.bodies import BINS_FROM, refine_rule
 from pyboomer.engine.histograms import (
@@ -120,15 +120,15 @@ def copy_rows(source: NDArray[np.uint64], rows: Rows, target: NDArray[np.uint64]
 class Search(NamedTuple):
     """How far a body has been learned from a sample."""
 
-    n: int  # examples covered
+    n: Any  # examples covered
     size: int  # conditions
     gain: float
-    is_over: bool
+    is_over: Any
 
 
 @kernel
 def begin_search(plan: Plan, own: GatheredSample, n: int, rule: int) -> Search:
-    """Begin to learn a body from n examples, of which the weights are known; draw the features of the first condition."""
+    """Begin to learn a body from n examples, whose weights are known; draw the features of the first condition."""
     for i in range(n):
         own.rows[i] = i
     weight = sum_weights(own.rows[:n], own.weights)

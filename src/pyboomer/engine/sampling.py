@@ -102,7 +102,7 @@ def draw_few(
 
     `rows` receives those of positive weight, in ascending order, and `weights` what each weighs, times how often it was
     drawn. `counts` and `bits`, a byte and a bit for each example, are 0 before and after. Returns how many there are.
-    (If on average one in eight is drawn, no example is drawn 256 times.)
+    (If there are more examples than draws, none is ever drawn 256 times.)
     """
     n = weight.shape[0]
     z = _start_stream(seed, rule, 0)

@@ -11,7 +11,6 @@ never decides between equals.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import OTHER, SHARED, BinnedColumns
