@@ -25,7 +25,7 @@ from joblib import parallel_config
 from pyboomer.engine.cluster.engine import ClusterEngine
 from pyboomer.engine.cluster.shard import ClusterTask, Learned, SampledRows, Shard, make_shard
 from pyboomer.engine.cluster.states import Updates
-from pyboomer.engine.promise import Chunk
+from pyboomer.engine.protocol import Chunk
 from pyboomer.learning.parallel import count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
@@ -221,7 +221,7 @@ async def leave(fit: str, dask_worker: Worker) -> None:
 
 
 class TeamEngine:
-    """The engine as the client sees it, see `engine.promise.Engine`: rules are here as soon as they are learned."""
+    """The engine as the client sees it, see `engine.protocol.Engine`: rules are here as soon as they are learned."""
 
     def __init__(
         self,

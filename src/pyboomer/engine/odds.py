@@ -30,8 +30,7 @@ from pyboomer.compiling.simd import (
 )
 from pyboomer.engine.fixed import BITS, MAGIC, Scales, Whole, fix
 from pyboomer.engine.heads import Penalty, solve_diagonal
-from pyboomer.engine.histograms import Terms
-from pyboomer.engine.statistics import Diagonal
+from pyboomer.engine.statistics import Diagonal, Terms
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 CHUNK = 4096  # examples that a temporary array is made for

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.engine.promise import Chunk, Settings
+from pyboomer.engine.protocol import Chunk, Settings
 
 GROWTH = 25  # a round that begins with rule t has t / 25 rules: the first rules change much, and learn alone
 

@@ -37,7 +37,7 @@ from pyboomer.arrays import Array, Vectors
 from pyboomer.data.alerts import alert
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelFormat
-from pyboomer.engine.promise import Settings
+from pyboomer.engine.protocol import Settings
 from pyboomer.engine.sampling import count_labels
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.parallel import count_threads

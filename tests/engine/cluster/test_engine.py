@@ -24,7 +24,7 @@ from pyboomer.engine.cluster.engine import (
 from pyboomer.engine.cluster.shard import Block, Learned, Shard, ShardOfOdds, make_shard
 from pyboomer.engine.cluster.states import Updates
 from pyboomer.engine.fixed import choose_unit, fix_values
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.rounds import find_round
 from pyboomer.losses import Loss, example_wise_logistic, find_loss, label_wise_logistic, squared_error
 from pyboomer.predicting.decoding import find_label_vectors

@@ -15,7 +15,7 @@ from pyboomer.engine.cpu.engines import BinnedEngine
 from pyboomer.engine.cuda import engine as engine_module
 from pyboomer.engine.cuda.engine import CudaEngine
 from pyboomer.engine.cuda.sources import read_program
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.losses import example_wise_logistic, joint_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import Setting, learn_rules

@@ -1,4 +1,4 @@
-"""The engine of a cluster (`promise.Engine`), and what it can learn."""
+"""The engine of a cluster (`protocol.Engine`), and what it can learn."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.odds_state import OddsState, are_samples_small, choose_loss_unit, make_rule
-from pyboomer.engine.plan import is_single
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.rounds import RoundLearner
 from pyboomer.engine.sampling import count_examples
+from pyboomer.engine.search.plan import is_single
 from pyboomer.losses.logistic import label_wise_logistic
 from pyboomer.losses.twins import QUADRATIC
 
@@ -95,7 +95,7 @@ def learn_default_head(task: Task, settings: Settings) -> tuple[Array, float]:
 
 
 class ClusterEngine:
-    """See `promise.Engine`; it runs on the worker that leads."""
+    """See `protocol.Engine`; it runs on the worker that leads."""
 
     def __init__(self, team: Team, task: ClusterTask) -> None:
         self.task, settings, leader = task, task.settings, Leader(team, task)

@@ -16,7 +16,6 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import make_zeros, pad, prefetch
-from pyboomer.engine.bodies import cover
 from pyboomer.engine.cpu.boosting import learn_drawn_body
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.rounds import (
@@ -31,11 +30,12 @@ from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.fixed import Scales, Whole, add_rows, add_systems, find_largest, fix_values
 from pyboomer.engine.odds import BLOCK, Bodies, Odds, RoundSums, write_odds
 from pyboomer.engine.odds_state import OddsShard, choose_scales
-from pyboomer.engine.plan import is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.rounds import Body
-from pyboomer.engine.samples import Codes, copy_rows, learn_from_sample
 from pyboomer.engine.sampling import Places, count_examples, draw_here
+from pyboomer.engine.search.plan import is_single, make_plan, plan_heads, plan_labels
+from pyboomer.engine.search.refinement import cover
+from pyboomer.engine.search.samples import Codes, copy_rows, learn_from_sample
 from pyboomer.engine.statistics import Dense, Diagonal, Outer, count_columns, resize
 from pyboomer.losses.truth import pad_signs
 
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
     first: int  # the number of the first one
     codes: NDArray[np.uint8]  # (L, n)
-    Y: NDArray[Any]  # (n, K), as in `promise.Task`
+    Y: NDArray[Any]  # (n, K), as in `protocol.Task`
     weight: Array | None  # (n,); None if all are 1
     label_weight: Array | None  # (n, K)
     scores: Array | None  # (n, K): of rules that there are already
@@ -55,7 +55,7 @@ class Block(NamedTuple):
 
 
 class ClusterTask(NamedTuple):
-    """How rules are learned on a cluster, and what is known of all examples; `promise.Task` without the examples."""
+    """How rules are learned on a cluster, and what is known of all examples; `protocol.Task` without the examples."""
 
     settings: Settings
     n: int  # examples

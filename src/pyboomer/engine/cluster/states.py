@@ -19,11 +19,11 @@ from pyboomer.engine.fixed import Scales, choose_unit
 from pyboomer.engine.heads import Penalty, find_best_label, solve_diagonal, solve_label, solve_system, unpack
 from pyboomer.engine.odds import Bodies, RoundSums
 from pyboomer.engine.odds_state import add_sums, make_rule
-from pyboomer.engine.plan import Partial, Single, is_single, plan_heads, plan_labels
-from pyboomer.engine.promise import Chunk
-from pyboomer.engine.rating import choose_head
+from pyboomer.engine.protocol import Chunk
 from pyboomer.engine.rounds import Body
 from pyboomer.engine.sampling import fill_with_labels
+from pyboomer.engine.search.gains import choose_head
+from pyboomer.engine.search.plan import Partial, Single, is_single, plan_heads, plan_labels
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 
 MOST_BYTES = 2**30  # of samples that are sent at once

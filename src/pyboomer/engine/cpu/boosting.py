@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.bodies import View, cover, learn_body, select_labels
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
-from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
-from pyboomer.engine.promise import Chunk
-from pyboomer.engine.rating import choose_head, sum_examples
+from pyboomer.engine.protocol import Chunk
 from pyboomer.engine.sampling import draw_examples, fill_with_labels
+from pyboomer.engine.search.gains import choose_head, sum_examples
+from pyboomer.engine.search.plan import Complete, Labels, Partial, Plan, Sampling, Single
+from pyboomer.engine.search.refinement import View, cover, learn_body, select_labels
+from pyboomer.engine.search.sweeping import Sample
 from pyboomer.engine.statistics import add_scores_to_rows, advance, resize, sum_label, sum_rows, sum_weights
-from pyboomer.engine.sweeping import Sample
 from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import update
 

@@ -18,8 +18,7 @@ from pyboomer.engine.cpu.default_rule import find_default_head, merge_equal
 from pyboomer.engine.cpu.ledger import Ledger, choose_layout
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.cuda.sources import read_program
-from pyboomer.engine.plan import is_single
-from pyboomer.engine.promise import Chunk, Replay, Settings, Task
+from pyboomer.engine.protocol import Chunk, Replay, Settings, Task
 from pyboomer.engine.sampling import (
     count_examples,
     count_features,
@@ -29,6 +28,7 @@ from pyboomer.engine.sampling import (
     fill_with_labels,
     make_draw,
 )
+from pyboomer.engine.search.plan import is_single
 from pyboomer.engine.statistics import Outer
 from pyboomer.losses.joint import Preparation
 from pyboomer.losses.joint_twin import list_known

@@ -15,7 +15,7 @@ from pyboomer.columns.binned import MISSING, OTHER, SHARED
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.compiling.simd import LANES, add_integers, load, make_zeros, prefetch, store
-from pyboomer.engine.rating import (
+from pyboomer.engine.search.gains import (
     BestLabel,
     BoundOfLabels,
     HeadByBound,
@@ -27,13 +27,12 @@ from pyboomer.engine.rating import (
     Swept,
     rate_runs,
 )
-from pyboomer.engine.sweeping import Runs, Sample, midpoint, pick_condition
+from pyboomer.engine.search.sweeping import Runs, Sample, midpoint, pick_condition
+from pyboomer.engine.statistics import Terms
 from pyboomer.rules.operators import AT_MOST, EQUAL
 
 BLOCK = 128  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
 BLOCK_OF_TERMS = 2048  # the same in the second-level cache, while the histogram of a feature is in the first-level one
-
-Terms = NDArray[np.int32]
 
 
 class BinSums(NamedTuple):

@@ -16,8 +16,10 @@ from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.sparse import meets
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, make_zeros, pad, prefetch
-from pyboomer.engine.bodies import BINS_FROM, refine_rule
-from pyboomer.engine.histograms import (
+from pyboomer.engine.odds import BLOCK, Odds, write_statistics, write_terms
+from pyboomer.engine.sampling import fill_with_draw
+from pyboomer.engine.search.gains import sum_examples
+from pyboomer.engine.search.histograms import (
     BinBuffer,
     BinSums,
     Terms,
@@ -27,12 +29,10 @@ from pyboomer.engine.histograms import (
     sweep_bins,
     take_bins,
 )
-from pyboomer.engine.odds import BLOCK, Odds, write_statistics, write_terms
-from pyboomer.engine.plan import Complete, Plan
-from pyboomer.engine.rating import sum_examples
-from pyboomer.engine.sampling import fill_with_draw
+from pyboomer.engine.search.plan import Complete, Plan
+from pyboomer.engine.search.refinement import BINS_FROM, refine_rule
+from pyboomer.engine.search.sweeping import Sample
 from pyboomer.engine.statistics import sum_weights
-from pyboomer.engine.sweeping import Sample
 from pyboomer.rules.precision import NOISE
 
 WORD = 8  # bytes
