@@ -19,7 +19,7 @@ from pyboomer.data.examples import Examples, count_nonzero, read_examples
 from pyboomer.data.labels import LabelForm, read_labels
 from pyboomer.data.tables import Table, read_table, read_training_table, refuse_new_categories
 from pyboomer.data.targets import TargetForm
-from pyboomer.engine.cluster.shard import Block
+from pyboomer.engine.cluster.task import Block
 from pyboomer.engine.fixed import choose_unit, fix_values
 from pyboomer.learning.training import in_units
 from pyboomer.predicting.decoding import group_equal, pack_bits

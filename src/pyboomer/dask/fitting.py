@@ -36,8 +36,7 @@ from pyboomer.dask.team import TeamEngine
 from pyboomer.data.examples import Examples, warn_of_unknown
 from pyboomer.data.labels import read_labels
 from pyboomer.data.tables import check_feature_names, find_features, warn_of_identifiers
-from pyboomer.engine.cluster.engine import Summary, check_settings, learn_default_head, make_task, suits_odds
-from pyboomer.engine.cluster.shard import ClusterTask
+from pyboomer.engine.cluster.task import ClusterTask, Summary, check_settings, learn_default_head, suits_odds
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.engine.rounds import find_round
 from pyboomer.learning import sizing
@@ -165,7 +164,7 @@ def plan_task(
     fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, schema.names))
     nominal = mark_bins(len(schema.names), schema.nominal)
     n_rules = 0 if past is None else len(past)
-    return make_task(settings, summary, examples.Y.shape[1], nominal, fixed, default, n_rules)
+    return ClusterTask(settings, summary, examples.Y.shape[1], nominal, fixed, default, n_rules)
 
 
 # --- What is known of all examples ------------------------------------------------------------------------------------
