@@ -1,9 +1,9 @@
 """What does a cluster cost beside the threads of one machine, and how much faster are more workers?
 
 By default: a million examples on one machine with two threads, and on a Dask cluster of two workers with a thread each;
-two million on a cluster of one such worker, and of eight. Each measurement has processes of its own. Workers read blocks
-from files when they are asked for, so that no process of a cluster ever has all of X. A row is stored as soon as it is
-there, and not measured again. Other sizes and systems, such as XGBoost, are options.
+two million on a cluster of one such worker, and of eight. Each measurement has processes of its own. Workers read
+blocks from files when they are asked for, so that no process of a cluster ever has all of X. A row is stored as soon as
+it is there, and not measured again. Other sizes and systems, such as XGBoost, are options.
 """
 
 import argparse

@@ -25,7 +25,7 @@ from pyboomer.engine.choice import make_engine
 from pyboomer.engine.cpu.engines import HostEngine
 from pyboomer.engine.promise import Settings, Task
 from pyboomer.engine.sampling import NO_STRATA
-from pyboomer.learning.training import Lesson, collect_rules
+from pyboomer.learning.training import collect_rules
 from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error
 from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -108,8 +108,7 @@ def make_booster(
 def name_rules(booster: HostEngine, schema: Schema) -> RuleEnsemble:
     Y = booster.task.Y
     names = tuple(f"y{k}" for k in range(Y.shape[1]))
-    lesson = Lesson(None, Y, booster.task.weight, None, schema, names)
-    return collect_rules(booster.take_rules(), lesson, None)
+    return collect_rules(booster.take_rules(), schema, names, None)
 
 
 def as_reference_rules(rules: RuleEnsemble) -> list[ReferenceRule]:

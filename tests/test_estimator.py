@@ -183,6 +183,38 @@ def test_what_callbacks_were_told_does_not_change_later() -> None:
     assert len(set(losses)) == 5
 
 
+# --- What was learned, as a value -------------------------------------------------------------------------------------
+
+
+@each_variant
+def test_what_was_learned_can_be_handed_to_another_estimator(estimator: Any) -> None:
+    model = make(estimator, n_rules=20).fit(TABLE, Y, feature_names=list("abcdef"))
+    other = clone(estimator).fit(TABLE[:9, :4], Y[:9, :2], eval_set=(TABLE[:9, :4], Y[:9, :2]))
+    other.set_params(**model.get_params()).set_fitted(model.get_fitted())
+    assert other.__dict__.keys() == model.__dict__.keys()
+    assert other.rules_ == model.rules_
+    assert other.feature_names_in_.tolist() == list("abcdef")
+    np.testing.assert_array_equal(other.predict(TABLE), model.predict(TABLE))
+
+
+def test_a_value_has_the_parameters_as_they_are_now() -> None:
+    model = make(BoomerClassifier(), n_rules=20).fit(X, Y)
+    assert model.get_fitted().decision.decode == "loss"
+    assert model.get_fitted("f1").decision.decode == "f1"
+    assert model.set_params(decode="hamming").get_fitted().decision.decode == "hamming"
+    with pytest.raises(ValueError, match="decode must be"):
+        model.get_fitted("best")
+    with pytest.raises(ValueError, match="n_jobs must be"):
+        model.set_params(n_jobs=0).get_fitted()
+
+
+@pytest.mark.parametrize("unknown", [Y.astype(float) * [1, np.nan, 1], np.where(Y, 1.0, np.nan) * [1, np.nan, 1]])
+def test_a_warning_names_the_line_of_the_user(unknown: Any) -> None:
+    with pytest.warns(UserWarning, match="no example has a known value for 'y1'") as told:
+        make(BoomerClassifier("label-wise-logistic"), n_rules=2).fit(X, unknown)
+    assert {warning.filename for warning in told} == {__file__}
+
+
 # --- Unknown labels in scores -----------------------------------------------------------------------------------------
 
 

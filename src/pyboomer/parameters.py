@@ -135,7 +135,7 @@ PARAMETERS = (
         '"auto" or a whole number from 1 to 32',
         lambda value: _one_of("auto")(value) or (_is_whole(value, 1) and value <= 32),
         "The largest number of rules whose conditions are chosen from the same statistics. Such a round can be learned "
-        "by several threads, or by a GPU at once. Rounds grow: rule t begins one of t / 50 rules. 1 is the algorithm "
+        "by several threads, or by a GPU at once. Rounds grow: rule t begins one of t / 25 rules. 1 is the algorithm "
         'of the paper. "auto": 32 for more than 20,000 examples, unless search="exact"; else 1.',
     ),
     Parameter(
@@ -443,6 +443,12 @@ PAPER: dict[str, Any] = {
     "known_vectors": True,
 }
 REGRESSOR_PARAMETERS = (_LOSS_OF_NUMBERS, *(_OF_NUMBERS.get(p.name, p) for p in PARAMETERS if p.name not in _OF_LABELS))
+
+
+def check_parameters(table: tuple[Parameter, ...], values: Mapping[str, Any]) -> None:
+    """Raise an error that names the first parameter of a table whose value is not allowed."""
+    for parameter in table:
+        parameter.validate(values[parameter.name])
 
 
 def _wrap(text: str, indent: str) -> list[str]:

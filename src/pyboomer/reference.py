@@ -20,7 +20,7 @@ from pyboomer.losses.constant import minimise_constant
 from pyboomer.rules.precision import FLOOR, NOISE, TIE, midpoint
 
 Condition = tuple[int, str, float]  # feature, operator, value
-GROWTH = 50  # a round that begins with rule t has t / 50 rules, if it may have as many
+GROWTH = 25  # a round that begins with rule t has t / 25 rules, if it may have as many
 
 
 @dataclass(frozen=True)

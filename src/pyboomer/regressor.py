@@ -4,22 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
-from pyboomer.data.examples import Examples
-from pyboomer.data.stratification import group_examples, hold_out
-from pyboomer.data.targets import TargetForm, Targets, read_targets
-from pyboomer.engine.sampling import Strata
+from pyboomer.data.targets import read_targets
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.training import Progress
 from pyboomer.losses import Loss
-from pyboomer.losses.catalog import DEGREE
 from pyboomer.parameters import REGRESSOR_PARAMETERS, describe_parameters
-from pyboomer.predicting.decision import Decision
 
 if TYPE_CHECKING:
     from pyboomer.explore.explanation import Explanation
@@ -155,11 +149,12 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
         -------
         self
         """
-        return self._fit(X, y, sample_weight, eval_set, feature_names)
+        return self._fit(read_targets, X, y, sample_weight, eval_set, feature_names)
 
     def predict(self, X: Any) -> Array:
         """Predict the targets of the examples, shape (N, K), or (N,) if y was one column."""
-        return self._labels(self._last_scores(X))
+        model = self.get_fitted()
+        return model.predict(model.read_scores(X))
 
     def explain(self, X: Any) -> tuple["Explanation", ...]:
         """Explain predictions: the rules that cover each example, and what they add to its targets."""
@@ -169,12 +164,13 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
 
     def staged_predict(self, X: Any, at: Iterable[int] | None = None) -> Iterator[Array]:
         """Yield the targets after 1, 2, ... rules, or after the numbers of rules in `at`, ascending."""
-        return (self._labels(scores.copy()) for scores in self._staged_scores(X, at))
+        model, stages = self._stage(X, at)
+        return (model.predict(scores.copy()) for scores in stages)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the R^2 of the predictions, the mean over the targets; only known targets count."""
         check_is_fitted(self, "rules_")
-        known = read_targets(y, self._form).known
+        known = self._label_format.read(y).known
         if known is None:
             return float(super().score(X, y, sample_weight))
         y, predicted = np.asarray(y, dtype=np.float64), self.predict(X)
@@ -185,29 +181,3 @@ class BoomerRegressor(RegressorMixin, RuleEstimator):
             if rows.sum() > 1
         ]
         return float(np.mean(scores))
-
-    def _read_labels(self, y: Any, form: TargetForm | None) -> Targets:
-        return read_targets(y, form)
-
-    def _hold_out(self, Y: NDArray[Any], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        no_labels = np.empty((len(Y), 0), dtype=np.uint8)  # so nothing but chance decides
-        return hold_out(no_labels, self.validation_fraction, seed)
-
-    def _find_strata(self, Y: NDArray[Any]) -> Strata:
-        return group_examples(Y, self.sampling)
-
-    def _sign(self, Y: NDArray[Any]) -> NDArray[Any]:
-        return Y
-
-    def _find_scale(self, Y: NDArray[Any]) -> float:
-        spread = float(np.std(Y)) if self.loss_ in DEGREE else 1.0
-        return 2.0 ** round(np.log2(spread)) if spread > 0 else 1.0
-
-    def _default_l2(self) -> float:
-        return 0.0  # the default rule predicts the mean, however far from 0 that is
-
-    def _learn_form(self, form: TargetForm, examples: Examples, go_on: bool = False) -> None:  # noqa: ARG002
-        self._form = form
-
-    def _find_decision(self, decode: Any = None) -> Decision:  # noqa: ARG002
-        return Decision("numbers", self.loss_)

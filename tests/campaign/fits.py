@@ -262,7 +262,7 @@ def assert_same_answers(model: Any, expected: Any, X: Any) -> None:
 
 def check_exports(problem: Problem, model: Any, rng: np.random.Generator, tally: Tally) -> None:
     X = disturb(problem.X, rng)
-    scores = np.asarray(model._last_scores(X))
+    scores = np.asarray(model.get_fitted().read_scores(X))
     assert np.isfinite(scores).all()
     tally.begin("JSON")
     model.save("model.json")
@@ -322,7 +322,7 @@ def check_onnx(model: Any, X: Array, scores: Array) -> None:
     size = float(np.abs(scores).max(initial=1.0))
     np.testing.assert_allclose(results["scores"], scores, rtol=1e-12, atol=1e-12 * size)
     clear = (np.abs(scores) > 1e-9).all(axis=1)  # a sum in another order may change the sign of next to nothing
-    if "labels" in results and model._find_decision().rule in ("sign", "odds"):
+    if "labels" in results and model.get_fitted().decision.rule in ("sign", "odds"):
         np.testing.assert_array_equal(results["labels"][clear], plain(model.predict(X))[clear])
     if "probabilities" in results:
         np.testing.assert_allclose(results["probabilities"], model.predict_proba(X), rtol=1e-9, atol=1e-12)
@@ -414,8 +414,10 @@ def check_containers(problem: Problem, model: Any, rng: np.random.Generator, tal
     tally.begin(f"container: {name}")
     other = fit(problem, tally, SPARSE[name](X))
     assert_same(other.rules_, model.rules_, CLOSELY)
-    np.testing.assert_allclose(other._last_scores(X), model._last_scores(X), rtol=1e-6, atol=1e-9 * size_of(model))
-    np.testing.assert_array_equal(other._last_scores(SPARSE[name](X)), other._last_scores(X))
+    np.testing.assert_allclose(
+        other.get_fitted().read_scores(X), model.get_fitted().read_scores(X), rtol=1e-6, atol=1e-9 * size_of(model)
+    )
+    np.testing.assert_array_equal(other.get_fitted().read_scores(SPARSE[name](X)), other.get_fitted().read_scores(X))
 
 
 def size_of(model: Any) -> float:
@@ -454,9 +456,9 @@ def check_threads(problem: Problem, model: Any, tally: Tally) -> None:
         assert_same(fit(problem, tally, n_jobs=2).rules_, model.rules_)
     tally.begin("threads that predict")
     X = np.tile(problem.X, (50, 1))
-    expected = model._last_scores(X)
+    expected = model.get_fitted().read_scores(X)
     model.set_params(n_jobs=2)
-    np.testing.assert_array_equal(model._last_scores(X), expected)
+    np.testing.assert_array_equal(model.get_fitted().read_scores(X), expected)
     model.set_params(n_jobs=None)
 
 

@@ -25,7 +25,8 @@ def read_again(rules: RuleEnsemble) -> RuleEnsemble:
 
 
 def assert_same_coverage(clf: BoomerClassifier, X: Any) -> None:
-    printed, exact = (find_covered(rules, clf._read_table(X)) for rules in (read_again(clf.rules_), clf.rules_))
+    matrix = clf.get_fitted().read_matrix(X)
+    printed, exact = (find_covered(rules, matrix) for rules in (read_again(clf.rules_), clf.rules_))
     for t, (a, b) in enumerate(zip(printed, exact, strict=True)):
         assert a.tolist() == b.tolist(), clf.rules_[t].to_text()
 

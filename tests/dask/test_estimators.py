@@ -31,6 +31,7 @@ from pyboomer.dask import DaskBoomerClassifier, DaskBoomerRegressor
 from pyboomer.dask import fitting as fitting_module
 from pyboomer.dask.blocks import profile_block
 from pyboomer.dask.team import TeamEngine
+from pyboomer.data.targets import read_targets
 from pyboomer.learning import sizing
 
 N = 1200
@@ -233,7 +234,7 @@ def test_targets_and_rules_to_go_on_with(client: Client) -> None:  # noqa: ARG00
 
 def test_targets_far_from_0_have_the_spread_that_they_have_near_it() -> None:
     blocks = np.array_split(X[:, 0] + 1e9, 7)
-    profiles = [profile_block("block", y, None, BoomerRegressor(), 1.0, i)[0] for i, y in enumerate(blocks)]
+    profiles = [profile_block("block", y, None, read_targets, 1.0, i)[0] for i, y in enumerate(blocks)]
     assert np.std(fitting_module.find_alike(profiles)) == pytest.approx(np.std(X[:, 0]))
 
 

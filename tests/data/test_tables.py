@@ -444,7 +444,7 @@ def test_names_are_those_of_the_columns() -> None:
 def test_dense_sparse_and_framed_numbers_have_the_same_categories(rows: list[list[float]]) -> None:
     values = np.array(rows)
     tables = [
-        read_training_table(BoomerClassifier(), t, [0]) for t in (values, sp.csr_array(values), pd.DataFrame(rows))
+        read_training_table("BoomerClassifier", t, [0]) for t in (values, sp.csr_array(values), pd.DataFrame(rows))
     ]
     assert len({repr(table.schema.categories) for table in tables}) == 1
     np.testing.assert_array_equal(tables[0].matrix, tables[2].matrix)

@@ -43,7 +43,7 @@ def test_a_distilled_model_is_within_its_budget_and_better_than_the_first_rules(
     small = distil(model, X, HOLES, WEIGHT, n_conditions=12)
     assert type(small) is type(model)
     assert 6 < len(small.rules_.condition_features) <= 12
-    assert small.training_facts_["loss"] < model._mean_loss(*_score_first(model, small)) + 1e-9
+    assert small.training_facts_["loss"] < model.get_fitted().mean_loss(*_score_first(model, small)) + 1e-9
     assert small.training_facts_["edited"]
     assert (model.rules_, model.training_facts_) == (before, facts)
     assert small.predict(X).shape == Y.shape
@@ -52,7 +52,7 @@ def test_a_distilled_model_is_within_its_budget_and_better_than_the_first_rules(
 def _score_first(model: Any, small: Any) -> tuple[Any, Any]:
     """As many of the first rules, on the data of `small`."""
     examples = read_for(model, X, HOLES, WEIGHT)
-    return examples, model._score(examples, model.rules_[: len(small.rules_)])
+    return examples, model.get_fitted().score(examples.matrix, model.rules_[: len(small.rules_)])
 
 
 def test_every_body_is_the_beginning_of_one_learned_and_heads_keep_their_labels() -> None:

@@ -149,7 +149,7 @@ def fit(estimator: Any, X: Any = X, Y: Any = Y, sample_weight: Any = None, n_rul
 
 
 def scores_of(model: Any, X: Any) -> NDArray[np.float64]:
-    return np.asarray(model._last_scores(X))
+    return np.asarray(model.get_fitted().read_scores(X))
 
 
 @each_variant
@@ -283,7 +283,9 @@ def test_refitting_on_other_data_never_raises_the_loss(estimator: Any) -> None:
     edited = refit_heads(model, OTHER_X, OTHER_Y)
     loss = find_loss(model.loss)
     truth = OTHER_Y if loss.name == "squared-error" else 2 * OTHER_Y - 1
-    losses = [loss.value(truth, scores).mean() for scores in edited._staged_scores(OTHER_X, None)]
+    fitted = edited.get_fitted()
+    stages = fitted.stage_scores(fitted.read_matrix(OTHER_X), range(1, len(fitted.rules) + 1))
+    losses = [loss.value(truth, scores).mean() for scores in stages]
     assert all(b <= a + 1e-12 for a, b in pairwise(losses))
     assert losses[-1] < losses[0]
     assert losses[-1] < loss.value(truth, scores_of(model, OTHER_X)).mean()

@@ -15,15 +15,16 @@ from joblib import effective_n_jobs, parallel_config
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from pyboomer import BoomerClassifier, estimator
+from pyboomer import BoomerClassifier
 from pyboomer.cli import main, reproduction
 from pyboomer.datasets import load_dataset
-from pyboomer.engine.promise import count_threads
 from pyboomer.experiments import bbc_cv, running
 from pyboomer.experiments.paper.budgets import BUDGETS, Budget
 from pyboomer.experiments.running import Job, run_jobs, run_tasks
 from pyboomer.experiments.store import Outcome, Store
 from pyboomer.experiments.tasks import Setting, Task
+from pyboomer.learning import fitted, sizing
+from pyboomer.learning.parallel import count_threads
 
 distributed = pytest.importorskip("distributed")
 
@@ -244,7 +245,8 @@ def test_a_grid_search_finds_the_same_with_one_thread_for_each_fit(
     data = load_dataset("digits7")
     X, Y = data.X[:120], data.Y[:120]
     counts = []
-    monkeypatch.setattr(estimator, "count_threads", lambda *asked: counts.append(count_threads(*asked)) or counts[-1])
+    for module in (fitted, sizing):  # to predict, and to learn
+        monkeypatch.setattr(module, "count_threads", lambda *asked: counts.append(count_threads(*asked)) or counts[-1])
     search = GridSearchCV(BoomerClassifier(random_state=1), {"n_rules": [3, 9]}, cv=3)
     here = clone(search).fit(X, Y)
     with parallel_config(backend="dask", client=client, scatter=[X, Y]):

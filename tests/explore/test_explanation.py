@@ -64,7 +64,7 @@ def check(clf: BoomerClassifier, X: Any, decode: Any = None) -> tuple[Explanatio
         np.testing.assert_allclose(explanation.contributions.sum(axis=0), scores[n], rtol=0, atol=1e-10)
         np.testing.assert_array_equal(explanation.scores, scores[n])
         assert explanation.rules.order[0] == 0  # the default rule counts
-        if clf._form.classes is None:
+        if clf.get_fitted().label_format.classes is None:
             np.testing.assert_array_equal(explanation.prediction, predicted[n])
         if explanation.runner_up is not None:
             differ = explanation.prediction != explanation.runner_up.vector

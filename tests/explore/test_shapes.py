@@ -51,7 +51,7 @@ def add_up(shapes: ShapeFunctions, model: Any, X: Any, column: Callable[[int], A
     for pair in shapes.pairs:
         scores += pair(*(column(steps.feature) for steps in pair.steps))
     if len(shapes.rest):
-        add_scores(shapes.rest, model._read_table(X), scores)
+        add_scores(shapes.rest, model.get_fitted().read_matrix(X), scores)
     return scores
 
 

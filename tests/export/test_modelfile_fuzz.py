@@ -505,7 +505,7 @@ def test_the_kind_and_the_facts_of_the_training_come_back(name: str, tmp_path: P
     assert type(loaded) is type(model)
     assert loaded.training_facts_ == facts | {"loss": None}  # a number that JSON lacks
     table = MODELS[name][2]
-    np.testing.assert_array_equal(loaded._last_scores(table), model._last_scores(table))
+    np.testing.assert_array_equal(loaded.get_fitted().read_scores(table), model.get_fitted().read_scores(table))
 
 
 def test_a_fact_that_is_not_plain_cannot_be_saved(tmp_path: Path) -> None:

@@ -328,7 +328,7 @@ def test_rules_that_are_added_go_on_with_the_loss_they_began_with(model: BoomerC
 def test_early_stopping_judges_by_the_loss_also_of_vectors_that_are_not_known() -> None:
     held_out = X[:40], 1 - Y[:40]  # some of these are not known
     model = classifier(early_stopping=True).fit(X[40:], Y[40:], eval_set=held_out)
-    loss = model._find_loss()
+    loss = model.get_fitted().objective
     expected = -loss.value(2.0 * held_out[1] - 1, model.decision_function(X[:40])).mean()
     assert max(score for _, score in model.validation_curve_) == pytest.approx(expected)
 
@@ -400,7 +400,7 @@ def test_held_out_examples_may_be_incomplete() -> None:
     model = classifier().fit(X[40:], Y[40:], eval_set=(X[:40], held_out))
     some = ~np.isnan(held_out).all(axis=1)
     signs = np.nan_to_num(2 * held_out - 1)[some]
-    expected = -model._find_loss().value(signs, model.decision_function(X[:40][some])).mean()
+    expected = -model.get_fitted().objective.value(signs, model.decision_function(X[:40][some])).mean()
     assert model.validation_curve_[-1].score == pytest.approx(expected)
 
 
@@ -441,7 +441,7 @@ def test_an_explanation_tells_what_separates_the_two_most_probable_vectors(model
 
 
 def test_many_label_vectors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyboomer.classifier.MANY", 10)
+    monkeypatch.setattr("pyboomer.learning.sizing.COSTLY", 10)
     with pytest.warns(UserWarning, match=r"there are \d+ known label vectors: .* does not depend on it") as told:
         classifier(n_rules=2).fit(X, Y)
     assert told[0].filename == __file__

@@ -69,7 +69,7 @@ def model(request: pytest.FixtureRequest) -> BoomerClassifier:
 
 def vary(model: BoomerClassifier) -> Iterator[BoomerClassifier]:
     """The model with all decodings, one after another."""
-    about_vectors = find_loss(model.loss).prepare is not None and model._form.classes is None
+    about_vectors = find_loss(model.loss).prepare is not None and model.get_fitted().label_format.classes is None
     for decode, known_vectors in product(DECODES, [True] if about_vectors else [True, False]):
         yield model.set_params(decode=decode, known_vectors=known_vectors)
 
@@ -92,7 +92,7 @@ def test_whoever_predicts_in_python_agrees(model: BoomerClassifier) -> None:
     scores = model.decision_function(X)
     for varied in vary(model):
         predicted = varied.predict(X)
-        decision = varied._find_decision()
+        decision = varied.get_fitted().decision
         np.testing.assert_array_equal(decision.decide(scores), predicted)
         np.testing.assert_array_equal(decision.probabilities(scores), varied.predict_proba(X))
         np.testing.assert_array_equal(next(varied.staged_predict(X, [len(varied.rules_)])), predicted)
@@ -186,7 +186,7 @@ def can_be_shown(model: BoomerClassifier) -> bool:
 def follow(recipe: dict[str, Any], scores: Any, model: BoomerClassifier) -> Any:
     """What the script of a page makes of scores; it has the known label vectors, in the order of the model."""
     vectors = model.label_vectors_
-    sums = scores @ vectors.T.astype(float) + model._find_decision().bias
+    sums = scores @ vectors.T.astype(float) + model.get_fitted().decision.bias
     joint = softmax(sums, axis=1)
     if recipe["kind"] == "loss":
         losses = [model.loss.value(np.tile(2.0 * y - 1, (len(scores), 1)), scores) for y in vectors]
@@ -217,7 +217,7 @@ def test_all_decodings_of_classes_agree(loss: Any, classes: list[str]) -> None:
     clf = BoomerClassifier(loss, n_rules=15, random_state=1).fit(X, y)
     predicted = clf.predict(X).tolist()
     for varied in vary(clf):
-        assert varied._find_decision().rule == "class"
+        assert varied.get_fitted().decision.rule == "class"
         assert varied.predict(X).tolist() == predicted
         assert [e.describe(e.prediction) for e in varied.explain(X, change=False)] == predicted
         scorer: dict[str, Any] = {}
@@ -228,7 +228,7 @@ def test_all_decodings_of_classes_agree(loss: Any, classes: list[str]) -> None:
 
 
 def test_the_decision_of_a_regressor_is_to_leave_the_scores_as_they_are() -> None:
-    decision = BoomerRegressor(n_rules=3).fit(X, X[:, 0])._find_decision()
+    decision = BoomerRegressor(n_rules=3).fit(X, X[:, 0]).get_fitted().decision
     scores = RNG.normal(size=(3, 1))
     assert decision.rule == "numbers"
     assert decision.decide(scores) is scores
@@ -261,7 +261,7 @@ def test_each_decoding_comes_to_a_rule(name: str) -> None:
 def test_only_functions_of_a_loss_and_calibration_keep_scores_from_being_log_odds(model: BoomerClassifier) -> None:
     given = model.loss.log_odds in (stretch, FOR_LABELS["label-wise-squared-error"].log_odds)
     given = given or model.loss.prepare is not None
-    assert model._find_decision().plain_odds == (not given and model.calibration is None)
+    assert model.get_fitted().decision.plain_odds == (not given and model.calibration is None)
 
 
 def test_only_functions_of_the_users_own_are_out_of_reach() -> None:

@@ -204,7 +204,7 @@ def _evaluate_saved(
     if not hasattr(model, "classes_"):
         raise click.UsageError(f"{path} predicts numbers, not labels; the metrics are those of labels")
     model.set_params(**parameters)
-    if model._form.classes is not None:
+    if model.get_fitted().label_format.classes is not None:
         raise click.UsageError(f"{path} predicts classes, not labels; the metrics are those of labels")
     named = labels or (model.label_names_ if is_table_file(data) else ())
     examples = read_input(data, xml, named, ignore=ignore, sep=sep, model=model)

@@ -93,4 +93,4 @@ def read_data(model: Any, data: str, xml: str | None, labels: Sequence[str], sep
 
 
 def _predicts_labels(model: Any) -> bool:
-    return hasattr(model, "classes_") and model._form.classes is None
+    return hasattr(model, "classes_") and model.get_fitted().label_format.classes is None

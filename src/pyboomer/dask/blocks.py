@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array
 from pyboomer.columns.binned import LARGEST, OTHER, SAMPLE, find_edges, number_values, pick_common
 from pyboomer.columns.gaps import Ends, find_ends
+from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples, count_nonzero, read_examples
-from pyboomer.data.labels import LabelForm, read_labels
-from pyboomer.data.tables import Table, read_table, read_training_table, refuse_new_categories
-from pyboomer.data.targets import TargetForm
+from pyboomer.data.labels import LabelFormat, read_labels
+from pyboomer.data.tables import Features, Table, read_table
+from pyboomer.data.targets import TargetFormat
 from pyboomer.engine.cluster.task import Block
 from pyboomer.engine.fixed import choose_unit, fix_values
-from pyboomer.learning.training import in_units
+from pyboomer.learning.training import in_units, take_targets
 from pyboomer.predicting.decoding import group_equal, pack_bits
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -60,7 +61,7 @@ class Kinds(NamedTuple):
 class Profile(NamedTuple):
     """What is known of the labels and weights of some examples."""
 
-    form: LabelForm | TargetForm
+    label_format: LabelFormat | TargetFormat
     n: int  # examples that count
     absent: NDArray[np.uint8] | None  # bits of the rows of a block that do not, if there are any
     weight: int  # in units
@@ -76,16 +77,18 @@ def measure_weights(weight: Any) -> tuple[int, float]:
 
 
 @named
-def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> tuple[Profile | None, Kinds | None]:
+def profile_block(
+    y: Any, weight: Any, read_y: Callable[[Any], Any], unit: float, number: int
+) -> tuple[Profile | None, Kinds | None]:
     """Look at the labels of a block, whose number is `number`; there is nothing to tell of one without rows."""
     if y.shape[0] == 0:
         return None, None
-    labels = model._read_labels(y, getattr(model, "_form", None))
+    labels = read_y(y)
     n, k = labels.values.shape
     examples = _read_present(np.zeros((n, 1)), labels, weight)
     if examples is None:
         nothing = np.packbits(np.ones(n, dtype=bool))
-        return Profile(labels.form, 0, nothing, 0, 0.0, np.zeros(k, dtype=bool), np.zeros(3)), None
+        return Profile(labels.label_format, 0, nothing, 0, 0.0, np.zeros(k, dtype=bool), np.zeros(3)), None
     absent = None
     if len(examples.Y) < n:
         marked = np.arange(n, dtype=np.float64)[:, None]
@@ -97,12 +100,12 @@ def profile_block(y: Any, weight: Any, model: Any, unit: float, number: int) -> 
     if examples.label_weight is not None:
         known = np.asarray(examples.label_weight.any(axis=0))
     moments, kinds = np.zeros(3), None
-    if isinstance(labels.form, TargetForm):
+    if isinstance(labels.label_format, TargetFormat):
         moments = np.array([examples.Y.size, examples.Y.sum(), examples.Y.size * examples.Y.var()])
     else:
-        kinds = _list_kinds(examples, labels.form, whole, number)
+        kinds = _list_kinds(examples, labels.label_format, whole, number)
     largest = float(examples.weight.max())
-    return Profile(labels.form, len(examples.Y), absent, int(whole.sum()), largest, known, moments), kinds
+    return Profile(labels.label_format, len(examples.Y), absent, int(whole.sum()), largest, known, moments), kinds
 
 
 def _read_present(matrix: Any, labels: Any, weight: Any) -> Examples | None:
@@ -117,15 +120,16 @@ def _read_present(matrix: Any, labels: Any, weight: Any) -> Examples | None:
     return read_examples(matrix, labels, weight)
 
 
-def _list_kinds(examples: Examples, form: LabelForm, whole: NDArray[np.int64], number: int) -> Kinds:
+def _list_kinds(examples: Examples, label_format: LabelFormat, whole: NDArray[np.int64], number: int) -> Kinds:
     """The kinds of a block: those of its examples, each of which is one."""
     Y, n = examples.Y, len(examples.Y)
     each = Kinds(Y, examples.label_weight, whole, examples.weight, np.ones(n, np.int64), np.arange(n) + (number << 40))
     kinds = merge_kinds([each])
     assert kinds is not None
-    if form.classes is None:
+    classes = label_format.classes
+    if classes is None:
         return kinds
-    return kinds._replace(Y=form.classes[kinds.Y[:, 0] if Y.shape[1] == 1 else kinds.Y.argmax(axis=1)][:, None])
+    return kinds._replace(Y=classes[kinds.Y[:, 0] if Y.shape[1] == 1 else kinds.Y.argmax(axis=1)][:, None])
 
 
 def _pack(Y: NDArray[Any], label_weight: Array | None) -> NDArray[np.uint64]:
@@ -172,17 +176,17 @@ def merge_kinds(blocks: Sequence[Kinds | None]) -> Kinds | None:
     return Kinds(Y[kept[order]], some, total[order], most[order], often[order], earliest[order])
 
 
-def merge_forms(forms: Sequence[Any]) -> Any:
-    """The form of all labels; of classes, each block may have some."""
-    form = forms[0]
-    if isinstance(form, TargetForm) or form.classes is None:
-        for other in forms:
-            if not isinstance(form, TargetForm) and (other.classes is not None):
+def merge_formats(formats: Sequence[Any]) -> Any:
+    """The format of all labels; of classes, each block may have some."""
+    first = formats[0]
+    if isinstance(first, TargetFormat) or first.classes is None:
+        for other in formats:
+            if not isinstance(first, TargetFormat) and (other.classes is not None):
                 raise ValueError("y has one column, which is 0 and 1 in some blocks only: pass it with one dimension")
-            if other.names != form.names:
-                raise ValueError(f"blocks of y must have the same columns, got {form.names} and {other.names}")
-        return form
-    return read_labels(np.concatenate([np.unique(other.classes) for other in forms])).form
+            if other.names != first.names:
+                raise ValueError(f"blocks of y must have the same columns, got {first.names} and {other.names}")
+        return first
+    return read_labels(np.concatenate([np.unique(other.classes) for other in formats])).label_format
 
 
 # --- Features ---------------------------------------------------------------------------------------------------------
@@ -192,32 +196,21 @@ class Sketch(NamedTuple):
     """What is known of the features of a block."""
 
     schema: Schema
-    facts: dict[str, Any]  # what the estimator learns of them
+    features: Features
     filled: int  # how many values are not 0
     sample: Array  # some examples
 
 
 @named
-def sketch_block(X: Any, absent: Any, first: int, n: int, model: Any, feature_names: Any) -> Sketch | None:
-    """Read the features of a block, whose first example has the number `first` of n; None if no example counts."""
-    past = getattr(model, "rules_", None)
-    if past is None:
-        matrix, schema = read_training_table(model, X, model.categorical_features, feature_names)
-    else:
-        schema = past.schema
-        matrix = read_table(model, X, schema)
-        refuse_new_categories(Table(matrix, schema))
+def sketch_block(X: Any, absent: Any, first: int, n: int, read_X: Callable[[Any], Table]) -> Sketch:
+    """Read the features of a block, whose first example has the number `first` of n."""
+    matrix, schema, features = read_X(X)
     rows = list_present(absent, matrix.shape[0])
     filled = count_nonzero(matrix if absent is None else matrix[rows], schema.categories)
     every = max(1, n // SAMPLE)
     rows = rows[(first + np.arange(len(rows))) % every == 0]
     sample = matrix.tocsr()[rows].toarray() if sp.issparse(matrix) else matrix[rows]
-    facts = {
-        name: getattr(model, name)
-        for name in ("n_features_in_", "feature_names_in_", "_names_given")
-        if hasattr(model, name)
-    }
-    return Sketch(schema, facts, filled, sample)
+    return Sketch(schema, features, filled, sample)
 
 
 def list_present(absent: NDArray[np.uint8] | None, n: int) -> NDArray[np.int64]:
@@ -258,14 +251,15 @@ def find_sample_edges(samples: Sequence[Array], nominal: Sequence[int], max_bins
 
 
 @named
-def count_categories(X: Any, absent: Any, model: Any, schema: Schema, features: Sequence[int]) -> list[NDArray[Any]]:
+def count_categories(X: Any, absent: Any, table: Table, some: Sequence[int]) -> list[NDArray[Any]]:
     """How often each category of some features occurs in a block."""
-    matrix = read_table(model, X, schema)
+    _, schema, features = table
+    matrix = read_table(X, schema, features)
     rows = list_present(absent, matrix.shape[0])
-    columns = [_take_column(matrix, f, schema)[rows] for f in features]
+    columns = [_take_column(matrix, f, schema)[rows] for f in some]
     return [
         np.bincount(column[~np.isnan(column)].astype(np.int64), minlength=len(schema.categories[f]))
-        for f, column in zip(features, columns, strict=True)
+        for f, column in zip(some, columns, strict=True)
     ]
 
 
@@ -286,8 +280,9 @@ def list_crowded(schema: Schema) -> list[int]:
 class Reading(NamedTuple):
     """What all blocks are read by."""
 
-    model: Any
-    schema: Schema
+    table: Table  # without values
+    label_format: LabelFormat | TargetFormat
+    class_weight: Any
     edges: tuple[Array, ...]
     scale: float  # of targets
     past: RuleEnsemble | None
@@ -297,15 +292,15 @@ class Reading(NamedTuple):
 @named
 def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held_out: bool) -> tuple[Block, Ends]:
     """Bin the examples of a block that count, and read their labels; classes have no weights if they are held out."""
-    model, schema, edges, scale, past, n_before = reading
-    labels = model._read_labels(y, model._form)
-    examples = _read_present(read_table(model, X, schema), labels, weight)
+    (_, schema, features), label_format, class_weight, edges, scale, past, n_before = reading
+    labels = label_format.read(y)
+    examples = _read_present(read_table(X, schema, features), labels, weight)
     assert examples is not None
     matrix = examples.matrix
     examples = examples._replace(matrix=None)
     if not held_out:
         _refuse_mixtures(matrix, schema)
-        examples = model._weigh(examples, labels.form)
+        examples = weigh_classes(examples, class_weight, label_format)
     n = len(examples.Y)
     codes = np.empty((len(schema.names), n), dtype=np.uint8)
     ends = Ends(*np.full((2, len(schema.names), 256), np.nan))
@@ -321,11 +316,8 @@ def encode_block(X: Any, y: Any, weight: Any, first: int, reading: Reading, held
         if n_before < len(past):
             before = scores.copy()
             add_scores(in_units(past[n_before:], scale), matrix, scores)
-    Y = model._sign(examples.Y)
-    ones = (examples.weight == 1).all()
-    weight = None if ones else examples.weight
-    block = Block(first, codes, Y if scale == 1 else Y / scale, weight, examples.label_weight, scores, before)
-    return block, ends
+    Y, weight, label_weight = take_targets(examples, scale)
+    return Block(first, codes, Y, None if (weight == 1).all() else weight, label_weight, scores, before), ends
 
 
 def _refuse_mixtures(matrix: Any, schema: Schema) -> None:

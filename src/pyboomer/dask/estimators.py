@@ -1,15 +1,29 @@
 """The estimators of a cluster: those of one machine, with a client, for Dask's arrays and DataFrames."""
 
 import inspect
+import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, ClassVar, Self
 
-from pyboomer.arrays import Matrix
 from pyboomer.classifier import BoomerClassifier
-from pyboomer.dask.fitting import fit
+from pyboomer.dask.fitting import (
+    CHUNK_SECONDS,
+    bin_parts,
+    choose_settings,
+    find_client,
+    learn,
+    read,
+    refuse,
+    start_team,
+)
 from pyboomer.dask.parts import is_collection
 from pyboomer.dask.predicting import predict_lazily
 from pyboomer.estimator import RuleEstimator
+from pyboomer.learning.interrupt import DeferredInterrupt
+from pyboomer.learning.reading import FitArguments
+from pyboomer.learning.sizing import begin_model
+from pyboomer.learning.training import Monitor
 from pyboomer.regressor import BoomerRegressor
 
 CLIENT = """client : distributed.Client, optional
@@ -60,26 +74,28 @@ class DaskEstimator(RuleEstimator):
     client: Any
     client_: Any
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> Self:
-        fit(self, X, y, sample_weight, eval_set, feature_names)
+    def _fit(self, *passed: Any) -> Self:
+        begin = time.perf_counter()
+        params, past = self._read_parameters(), self._find_past()
+        given = FitArguments(self.local.__name__, *passed)
+        refuse(params, given.eval_set)
+        client = find_client(self.client)
+        data = read(client, params, past, given)
+        model = begin_model(params, data.training, past)
+        settings = choose_settings(model, data)
+        binned = bin_parts(client, data, model, settings)
+        with DeferredInterrupt() as interrupt, closing(start_team(client, data, model, settings, binned)) as team:
+            monitor = Monitor(interrupt, params["callbacks"], params["verbose"], begin, CHUNK_SECONDS)
+            fitted, error = learn(team, data, model, settings, binned, monitor)
+            self.set_fitted(fitted).client_ = client
+            if error is not None:
+                raise error
         return self
 
     def to_local(self) -> Any:
         """The model as an estimator of one machine, with all that this can do."""
-        return self._make_local(True)
-
-    def _make_local(self, fitted: bool) -> Any:
-        names = self.local._get_param_names()
-        local = self.local(**{name: getattr(self, name) for name in names})
-        if fitted:
-            own = {name: value for name, value in self.__dict__.items() if name not in ("client", "client_")}
-            local.__dict__.update(own)
-        return local
-
-    def _read_table(self, X: Any) -> Matrix:
-        if is_collection(X):
-            raise TypeError("X must be data of this machine here; compute a part of it, such as X.blocks[0].compute()")
-        return super()._read_table(X)
+        model = self.get_fitted()
+        return self.local(**model.params).set_fitted(model)
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(**self.get_params(deep=False))  # a client cannot be copied

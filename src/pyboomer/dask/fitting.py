@@ -1,9 +1,8 @@
 """Fitting on a cluster: labels are profiled, features sketched, blocks binned where they lie, and a team learns."""
 
-import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import dask
@@ -25,7 +24,7 @@ from pyboomer.dask.blocks import (
     list_crowded,
     measure_weights,
     merge_ends,
-    merge_forms,
+    merge_formats,
     merge_kinds,
     merge_schemas,
     profile_block,
@@ -33,20 +32,20 @@ from pyboomer.dask.blocks import (
 )
 from pyboomer.dask.parts import Part, compute, divide_parts, share
 from pyboomer.dask.team import TeamEngine
-from pyboomer.data.examples import Examples, warn_of_unknown
-from pyboomer.data.labels import read_labels
-from pyboomer.data.tables import check_feature_names, find_features, warn_of_identifiers
+from pyboomer.data.class_weight import weigh_classes
+from pyboomer.data.examples import Examples
+from pyboomer.data.tables import Table, check_feature_names, warn_of_identifiers
 from pyboomer.engine.cluster.task import ClusterTask, Summary, check_settings, learn_default_head, suits_odds
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.engine.rounds import find_round
 from pyboomer.learning import sizing
-from pyboomer.learning.interrupt import DeferredInterrupt
-from pyboomer.learning.stopping import Validation
-from pyboomer.learning.training import Lesson, Watch, collect_rules, run
-from pyboomer.losses.catalog import DEGREE
+from pyboomer.learning.fitted import FittedModel
+from pyboomer.learning.reading import FitArguments, TrainingData, describe, read_features, split_eval_set
+from pyboomer.learning.sizing import make_settings
+from pyboomer.learning.stopping import begin_validation
+from pyboomer.learning.training import Monitor, collect_rules, find_scales, keep, run, take_targets
 from pyboomer.losses.twins import QUADRATIC
 from pyboomer.rules.ensemble import RuleEnsemble
-from pyboomer.rules.schema import Schema
 
 CHUNK_SECONDS = 0.5  # how long a team learns before the client looks for Ctrl-C
 TOGETHER = 8  # blocks whose labels are merged at once
@@ -64,6 +63,16 @@ class Counted(NamedTuple):
     unit: float  # of weights
 
 
+class Binned(NamedTuple):
+    """Data in blocks, each on a worker."""
+
+    keys: dict[str, tuple[list[str], list[str]]]  # of the blocks that each worker is to have
+    ends: Ends  # of bins
+    scale: float  # the unit of targets ...
+    loss_scale: float  # ... and that of the loss
+    blocks: list[Any]  # what keeps them
+
+
 def find_client(client: Client | None) -> Client:
     """The client given, or the one that there is."""
     if client is not None and not isinstance(client, Client):
@@ -76,107 +85,120 @@ def find_client(client: Client | None) -> Client:
         ) from None
 
 
-def refuse(model: Any, eval_set: Any) -> None:
+def refuse(params: Mapping[str, Any], eval_set: Any) -> None:
     """Refuse what is not done on a cluster, and say what to do instead."""
-    if getattr(model, "calibration", None) is not None:
+    if params.get("calibration") is not None:
         raise ValueError("calibration must be None on a cluster: it takes six models, each of all data")
-    if model.device == "cuda":
+    if params["device"] == "cuda":
         raise ValueError('device must be "cpu" or "auto" on a cluster, whose workers learn on their processors')
-    if model.max_bins is None:
+    if params["max_bins"] is None:
         raise ValueError('max_bins must be "auto" or a number on a cluster, where features are binned; got None')
-    if model.scoring != "loss":
-        raise ValueError(f'scoring must be "loss" on a cluster, got {model.scoring!r}')
-    if model.early_stopping and eval_set is None:
+    if params["scoring"] != "loss":
+        raise ValueError(f'scoring must be "loss" on a cluster, got {params["scoring"]!r}')
+    if params["early_stopping"] and eval_set is None:
         raise ValueError("early_stopping needs an eval_set on a cluster: hold out some blocks, and pass them")
 
 
-def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_names: Any) -> None:
-    """Fit an estimator, as its own `_learn` does with data of this machine."""
-    begin = time.perf_counter()
-    past = model._take_past()
-    refuse(model, eval_set)
-    client = find_client(model.client)
-    reader = model._make_local(past is not None)  # what blocks are read with
-    reader.set_params(callbacks=None, random_state=None)
+class ClusterData(NamedTuple):
+    """What was read of data that stay where they are."""
 
-    counted = count_parts(client, reader, divide_parts(X, y, sample_weight))
+    training: TrainingData  # of the examples: one for all that have the same labels, without features
+    summary: Summary
+    present: Present
+    held_out: Present
+    edges: tuple[NDArray[Any], ...]  # what separates bins
+    class_weight: Any
+
+
+def read(client: Client, params: Mapping[str, Any], past: FittedModel | None, passed: FitArguments) -> ClusterData:
+    """Read what was passed to `fit`, as `learning.reading.read` does with data of this machine."""
+    owner, read_y, X, y, sample_weight, eval_set, feature_names = passed
+    params = {**params, "callbacks": None}  # which need not be sent to workers
+    past = None if past is None else replace(past, params=params)
+    counted = count_parts(client, read_y if past is None else past.label_format.read, divide_parts(X, y, sample_weight))
     profiles = [profile for _, profile, _ in counted.present]
     if not profiles:
         raise ValueError("Y has no example that counts: all have weight 0, no known label, or there are none")
-    form = merge_forms([profile.form for profile in profiles]) if past is None else model._form
-    examples = merge_examples(reader, counted, form)
-    warn_of_unknown(examples, form.names)
+    merged = merge_formats([profile.label_format for profile in profiles])
+    label_format = merged if past is None else past.label_format
+    examples, class_weight = merge_examples(params.get("class_weight"), counted, label_format)
+    held_out = [] if eval_set is None else read_held_out(client, label_format.read, eval_set)
+    names = feature_names() if callable(feature_names) else feature_names
+    if past is not None:
+        check_feature_names(names, past.rules.schema.names)
+    read_X = partial(read_features, owner, {**params, "random_state": None}, past, names)
+    table, sparse, edges = sketch_features(client, read_X, counted.present, params["max_bins"])
     if past is None:
-        model.loss_ = model._choose_loss(examples, form)
-    model._learn_form(form, examples, past is not None)
-    reader._form = form
+        warn_of_identifiers(table.schema, examples.size)
+    training = describe(params, past, examples._replace(sparse=sparse), table, label_format)
+    summary = summarise(examples, counted, held_out)
+    return ClusterData(training, summary, counted.present, held_out, edges, class_weight)
 
-    summary = summarise(examples, counted)
-    held_out = None if eval_set is None else read_held_out(client, reader, eval_set)
-    if held_out is not None:
-        count = sum(profile.n for _, profile, _ in held_out)
-        summary = summary._replace(n_held_out=count, held_out_weight=float(count))
 
-    schema, facts, sparse, edges = read_features(client, reader, counted.present, feature_names, past)
-    reader.__dict__.update(facts)
-    model.__dict__.update(facts)
-    settings = model._make_settings(model._draw_seed(past), examples._replace(sparse=sparse), schema)
-    if model.max_samples == "auto" and settings.max_samples is not None:
+def choose_settings(model: FittedModel, data: ClusterData) -> Settings:
+    """How rules are learned, if a cluster can learn them so."""
+    examples, n_labels = data.training.examples, data.training.examples.Y.shape[1]
+    settings = make_settings(model, examples, data.training.seed)
+    if model.params["max_samples"] == "auto" and settings.max_samples is not None:
         settings = replace(settings, max_samples=sizing.ENOUGH)  # a sample is sent, rule by rule
-    if model.rules_per_round == "auto" and not suits_odds(settings, summary, len(form.names)):
+    if model.params["rules_per_round"] == "auto" and not suits_odds(settings, data.summary, n_labels):
         settings = replace(settings, rules_per_round=1)
-    check_settings(settings, summary, len(form.names))
-    if counted.kinds is None and settings.loss not in QUADRATIC:
+    check_settings(settings, data.summary, n_labels)
+    if not examples.hold_labels and settings.loss not in QUADRATIC:
         raise ValueError(f'loss must be "squared-error" on a cluster, got {settings.loss.name!r}')
-    scale = model._find_scale(find_alike(profiles))
-    n_before = 0 if past is None else find_round(len(past), settings.rules_per_round)[0]
-    reading = Reading(reader, schema, edges, scale, past, n_before)
-    keys, ends, blocks = bin_parts(client, counted.present, held_out or [], reading)
-    task = plan_task(model, settings, summary, examples, schema, past)
-    lesson = Lesson(
-        *(None, examples.Y, examples.weight, None, schema, form.names),
-        scale=scale,
-        loss_scale=scale ** DEGREE.get(model.loss_, 0),
-    )
-    with DeferredInterrupt() as interrupt, closing(TeamEngine(client, keys, task, model.n_jobs)) as engine:
-        del blocks  # the workers have made shards of them
-        watch = Watch(interrupt, model._list_callbacks(), bool(model.verbose), begin, CHUNK_SECONDS)
-        losses: dict[int, float] = {}
-        validation = None if held_out is None else validate(model, engine, lesson, losses, past)
-
-        def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
-            return collect_rules(chunks, lesson, edges)
-
-        trained = run(engine, name_rules, settings.n_rules, lesson.loss_scale, watch, past, validation)
-        trained = trained._replace(rules=round_by_bins(trained.rules, ends))
-        model.client_ = client
-        model._keep(trained, settings, examples, validation, watch, lambda rules: losses[len(rules)])
+    return settings
 
 
-def plan_task(
-    model: Any, settings: Settings, summary: Summary, examples: Examples, schema: Schema, past: RuleEnsemble | None
-) -> ClusterTask:
+def learn(
+    engine: TeamEngine, data: ClusterData, model: FittedModel, settings: Settings, binned: Binned, monitor: Monitor
+) -> tuple[FittedModel, Exception | None]:
+    """Let a team learn further rules of a model; returns what to keep of them, and what went wrong."""
+    training, loss_scale = data.training, binned.loss_scale
+    losses: dict[int, float] = {}
+
+    def judge(rules: RuleEnsemble) -> float:  # noqa: ARG001 (the team knows them)
+        losses[engine.n_rules] = engine.training_loss() * loss_scale
+        return -engine.held_out_loss() * loss_scale
+
+    def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
+        names = training.label_format.names
+        return collect_rules(chunks, training.schema, names, data.edges, binned.scale, loss_scale)
+
+    validation = begin_validation(model, judge) if data.held_out else None
+    if validation is not None:
+        validation.losses = losses
+    trained = run(engine, name_rules, settings.n_rules, loss_scale, monitor, model.rules or None, validation)
+    trained = trained._replace(rules=round_by_bins(trained.rules, binned.ends))
+    return keep(model, trained, training.examples, settings, monitor.begin), trained.error
+
+
+def start_team(client: Client, data: ClusterData, model: FittedModel, settings: Settings, binned: Binned) -> TeamEngine:
+    """The workers that have blocks, as an engine."""
+    engine = TeamEngine(client, binned.keys, plan_task(settings, data, len(model.rules)), model.params["n_jobs"])
+    binned.blocks.clear()  # the workers have made shards of them
+    return engine
+
+
+def plan_task(settings: Settings, data: ClusterData, n_rules: int) -> ClusterTask:
     """What the team is given; the default rule of labels is learned here, from one example of each kind."""
-    default = None
-    if past is None and examples.Y.dtype == np.uint8:
-        task = Task(None, model._sign(examples.Y), examples.weight, examples.label_weight)
-        default = learn_default_head(task, settings)
-    fixed = np.flatnonzero(find_features("fixed_features", model.fixed_features, schema.names))
+    examples, schema, default = data.training.examples, data.training.schema, None
+    if n_rules == 0 and examples.hold_labels:
+        default = learn_default_head(Task(None, *take_targets(examples)), settings)
     nominal = mark_bins(len(schema.names), schema.nominal)
-    n_rules = 0 if past is None else len(past)
-    return ClusterTask(settings, summary, examples.Y.shape[1], nominal, fixed, default, n_rules)
+    n_labels, fixed = examples.Y.shape[1], data.training.fixed_features
+    return ClusterTask(settings, data.summary, n_labels, nominal, fixed, default, n_rules)
 
 
 # --- What is known of all examples ------------------------------------------------------------------------------------
 
 
-def count_parts(client: Client, reader: Any, parts: list[Part]) -> Counted:
+def count_parts(client: Client, read_y: Callable[[Any], Any], parts: list[Part]) -> Counted:
     """Look at all labels and weights."""
     unit = 1.0
     weights = [part.weight for part in parts if part.weight is not None]
     if weights:
         unit = choose_weight_unit(compute(client, [dask.delayed(measure_weights)(weight) for weight in weights]))
-    shared = share(reader)
+    shared = share(read_y)
     profile, take, merge = dask.delayed(profile_block), dask.delayed(_take), dask.delayed(merge_kinds)
     tasks = [profile(part.name, part.y, part.weight, shared, unit, number) for number, part in enumerate(parts)]
     kinds = [take(task, 1) for task in tasks]
@@ -188,8 +210,8 @@ def count_parts(client: Client, reader: Any, parts: list[Part]) -> Counted:
     return Counted([some for some in described if some[1] is not None and some[1].n > 0], merged, unit)
 
 
-def merge_examples(reader: Any, counted: Counted, form: Any) -> Examples:
-    """One example for all that have the same labels; of targets, one for all."""
+def merge_examples(class_weight: Any, counted: Counted, label_format: Any) -> tuple[Examples, Any]:
+    """One example for all that have the same labels; of targets, one for all. And what `class_weight` stands for."""
     present, kinds, unit = counted
     profiles = [profile for _, profile, _ in present]
     n = sum(profile.n for profile in profiles)
@@ -197,12 +219,13 @@ def merge_examples(reader: Any, counted: Counted, form: Any) -> Examples:
         known = np.any([profile.known for profile in profiles], axis=0)
         weight = np.array([sum(profile.weight for profile in profiles) * unit])
         Y = np.zeros((1, len(known)))
-        return Examples(None, Y, weight, None if known.all() else known[None].astype(np.float64), n)
-    labels = kinds.Y if form.classes is None else read_labels(kinds.Y[:, 0], form).values
-    if getattr(reader, "class_weight", None) == "balanced":
-        reader.class_weight = balance(kinds, labels, form)
+        return Examples(None, Y, weight, None if known.all() else known[None].astype(np.float64), n), None
+    labels = kinds.Y if label_format.classes is None else label_format.read(kinds.Y[:, 0]).values
+    if isinstance(class_weight, str):
+        class_weight = balance(kinds, labels, label_format)
     weight = kinds.weight.astype(np.float64) * unit
-    return reader._weigh(Examples(None, labels, weight, kinds.label_weight, n), form)
+    examples = Examples(None, labels, weight, kinds.label_weight, n)
+    return weigh_classes(examples, class_weight, label_format), class_weight
 
 
 def find_alike(profiles: Sequence[Profile]) -> NDArray[Any]:
@@ -214,17 +237,17 @@ def find_alike(profiles: Sequence[Profile]) -> NDArray[Any]:
     return np.array([[-spread], [spread]])
 
 
-def balance(kinds: Kinds, Y: NDArray[Any], form: Any) -> Any:
+def balance(kinds: Kinds, Y: NDArray[Any], label_format: Any) -> Any:
     """What class_weight="balanced" stands for: those of each class count as much as those of any other."""
 
     def weigh(counts: dict[Any, int]) -> dict[Any, float]:
         total, present = sum(counts.values()), sum(count > 0 for count in counts.values())
         return {value: total / (max(present, 1) * max(count, 1)) for value, count in counts.items()}
 
-    if form.classes is not None:
+    if label_format.classes is not None:
         numbers = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
-        counts = np.bincount(numbers, weights=kinds.times, minlength=len(form.classes))
-        return weigh({value: int(count) for value, count in zip(form.classes.tolist(), counts, strict=True)})
+        counts = np.bincount(numbers, weights=kinds.times, minlength=len(label_format.classes))
+        return weigh({value: int(count) for value, count in zip(label_format.classes.tolist(), counts, strict=True)})
     known = np.ones(Y.shape, dtype=bool) if kinds.label_weight is None else kinds.label_weight > 0
     return [
         weigh({value: int(kinds.times[known[:, k] & (Y[:, k] == value)].sum()) for value in (0, 1)})
@@ -232,7 +255,7 @@ def balance(kinds: Kinds, Y: NDArray[Any], form: Any) -> Any:
     ]
 
 
-def summarise(examples: Examples, counted: Counted) -> Summary:
+def summarise(examples: Examples, counted: Counted, held_out: Present) -> Summary:
     """What the team is told of all examples together."""
     present, kinds, unit = counted
     weight, largest = float(examples.weight.sum()), max(profile.largest for _, profile, _ in present)
@@ -240,33 +263,26 @@ def summarise(examples: Examples, counted: Counted) -> Summary:
         largest = float((kinds.largest * examples.weight / (kinds.weight * unit)).max()) * (1 + 1e-9)
     label_weight = examples.label_weight
     weighted = label_weight is not None and bool(((label_weight != 0) & (label_weight != 1)).any())
-    return Summary(examples.size, weight, largest, weighted)
+    n_held_out = sum(profile.n for _, profile, _ in held_out)
+    return Summary(examples.size, weight, largest, weighted, n_held_out, float(n_held_out))
 
 
 # --- Features ---------------------------------------------------------------------------------------------------------
 
 
-def read_features(
-    client: Client,
-    reader: Any,
-    present: Present,
-    feature_names: Any,
-    past: RuleEnsemble | None,
-) -> tuple[Schema, dict[str, Any], bool, tuple[NDArray[Any], ...]]:
-    """What the features are, what an estimator knows of them, whether most values are 0, and what separates bins."""
-    if past is not None:
-        check_feature_names(feature_names, past.schema.names)
+def sketch_features(
+    client: Client, read_X: Callable[[Any], Table], present: Present, max_bins: Any
+) -> tuple[Table, bool, tuple[NDArray[Any], ...]]:
+    """What the features are, without values; whether most of these are 0, and what separates bins."""
     n = sum(profile.n for _, profile, _ in present)
-    shared, names = share(reader), feature_names() if callable(feature_names) else feature_names
-    sketch = dask.delayed(sketch_block)
-    sketches = [sketch(part.name, part.X, profile.absent, first, n, shared, names) for part, profile, first in present]
-    take = dask.delayed(_take)
-    futures = client.compute(sketches)
-    schemas, facts, filled = zip(*compute(client, [take(future, slice(0, 3)) for future in futures]), strict=True)
+    shared, sketch, take = share(read_X), dask.delayed(sketch_block), dask.delayed(_take)
+    futures = client.compute(
+        [sketch(part.name, part.X, profile.absent, first, n, shared) for part, profile, first in present]
+    )
+    schemas, features, filled = zip(*compute(client, [take(future, slice(0, 3)) for future in futures]), strict=True)
     schema = merge_schemas(schemas)
-    if past is None:
-        warn_of_identifiers(schema, n)
-    count = LARGEST if reader.max_bins == "auto" else int(reader.max_bins)
+    table = Table(None, schema, features[0])
+    count = LARGEST if max_bins == "auto" else int(max_bins)
     n_features = len(schema.names)
     size = max(1, MOST_VALUES // min(n, 2 * SAMPLE))
     cut = dask.delayed(_cut)
@@ -278,16 +294,11 @@ def read_features(
     edges = [own for some in compute(client, tasks) for own in some]
     crowded = list_crowded(schema)
     if crowded:
-        reader.__dict__.update(facts[0])
-        shared = share(reader)
-        count_in = dask.delayed(count_categories)
-        counts = compute(
-            client,
-            [count_in(part.name, part.X, profile.absent, shared, schema, crowded) for part, profile, _ in present],
-        )
+        count_in, about = dask.delayed(count_categories), (share(table), crowded)
+        counts = compute(client, [count_in(part.name, part.X, profile.absent, *about) for part, profile, _ in present])
         for f, times in zip(crowded, zip(*counts, strict=True), strict=True):
             edges[f] = choose_common(np.sum(times, axis=0))
-    return schema, facts[0], 2 * sum(filled) < n * n_features, tuple(edges)
+    return table, 2 * sum(filled) < n * n_features, tuple(edges)
 
 
 def _cut(sketch: Any, begin: int, end: int) -> NDArray[Any]:
@@ -297,25 +308,23 @@ def _cut(sketch: Any, begin: int, end: int) -> NDArray[Any]:
 # --- Blocks -----------------------------------------------------------------------------------------------------------
 
 
-def read_held_out(client: Client, reader: Any, eval_set: Any) -> Present:
+def read_held_out(client: Client, read_y: Callable[[Any], Any], eval_set: Any) -> Present:
     """The parts of the examples that are not learned from."""
-    try:
-        X, y = eval_set[0] if isinstance(eval_set, list) and len(eval_set) == 1 else eval_set
-    except (ValueError, TypeError):
-        raise ValueError("eval_set must be a pair (X, y), or a list of one such pair") from None
-    held_out = count_parts(client, reader, divide_parts(X, y, name="eval_set: ")).present
+    X, y = split_eval_set(eval_set)
+    held_out = count_parts(client, read_y, divide_parts(X, y, name="eval_set: ")).present
     if not held_out:
         raise ValueError("eval_set has no example with a known label")
     return held_out
 
 
-def bin_parts(
-    client: Client,
-    present: Present,
-    held_out: Present,
-    reading: Reading,
-) -> tuple[dict[str, tuple[list[str], list[str]]], Ends, list[Any]]:
-    """Bin all parts: the keys of the blocks that each worker is to have, the ends of bins, and what keeps blocks."""
+def bin_parts(client: Client, data: ClusterData, model: FittedModel, settings: Settings) -> Binned:
+    """Bin all parts where they are."""
+    training, present, held_out = data.training, data.present, data.held_out
+    scale, loss_scale = find_scales(find_alike([profile for _, profile, _ in present]), model.loss)
+    table = Table(None, training.schema, training.features)
+    n_before = find_round(len(model.rules), settings.rules_per_round)[0]
+    about = training.label_format, data.class_weight, data.edges, scale
+    reading = Reading(table, *about, model.rules or None, n_before)
     shared, shared_for_others = share(reading), share(reading)
     encode, take = dask.delayed(encode_block), dask.delayed(_take)
     tasks = [encode(part.name, part.X, part.y, part.weight, first, shared, False) for part, _, first in present]
@@ -327,7 +336,7 @@ def bin_parts(
     keys: dict[str, tuple[list[str], list[str]]] = {}
     for i, (block, address) in enumerate(zip(blocks, where, strict=True)):
         keys.setdefault(address, ([], []))[i >= len(tasks)].append(block.key)
-    return keys, merged, blocks
+    return Binned(keys, merged, scale, loss_scale, blocks)
 
 
 def find_blocks(client: Client, blocks: Sequence[Any]) -> list[Sequence[str]]:
@@ -366,20 +375,3 @@ def spread(sizes: Sequence[int], has: Sequence[Sequence[str]]) -> list[str]:
 
 def _take(pair: Any, i: int) -> Any:
     return pair[i]
-
-
-def validate(
-    model: Any, engine: TeamEngine, lesson: Lesson, losses: dict[int, float], past: RuleEnsemble | None
-) -> Validation:
-    """Judge by minus the mean loss of the examples held out; what that of the training examples was is noted."""
-
-    def judge(rules: RuleEnsemble) -> float:  # noqa: ARG001 (the team knows them)
-        losses[engine.n_rules] = engine.training_loss() * lesson.loss_scale
-        return -engine.held_out_loss() * lesson.loss_scale
-
-    validation = Validation(judge)
-    if model.early_stopping:
-        validation.patience = int(model.n_iter_no_change)
-    if past is not None:
-        validation.add(past)
-    return validation

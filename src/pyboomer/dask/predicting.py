@@ -7,7 +7,6 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.dask.parts import refuse_flat, share
 
@@ -16,7 +15,6 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 def predict_lazily(model: Any, method: str, X: Any, options: Mapping[str, Any]) -> Any:
     """An array or, with the index of X, a DataFrame or a Series of what a method gives for each block."""
-    check_is_fitted(model, "rules_")
     call = getattr(model, method)
     shared = share(copy(model).set_params(n_jobs=None))  # blocks are predicted at once, by the threads that Dask has
     refuse_flat(X)
@@ -41,7 +39,7 @@ def predict_frame(model: Any, method: str, X: Any, options: Mapping[str, Any] = 
     if result.ndim == 1:
         return pd.Series(result, index=X.index)
     result = result.toarray() if hasattr(result, "toarray") else result
-    of_classes = method == "predict_proba" and model._form.classes is not None
+    of_classes = method == "predict_proba" and model.get_fitted().label_format.classes is not None
     names = list(model.classes_) if of_classes else list(model.label_names_)
     return pd.DataFrame(result, index=X.index, columns=names)
 

@@ -26,7 +26,8 @@ from pyboomer.engine.cluster.engine import ClusterEngine, make_shard
 from pyboomer.engine.cluster.leader import Updates
 from pyboomer.engine.cluster.shard import Learned, SampledRows, Shard
 from pyboomer.engine.cluster.task import ClusterTask
-from pyboomer.engine.promise import Chunk, count_threads
+from pyboomer.engine.promise import Chunk
+from pyboomer.learning.parallel import count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
 CONNECTING = 10  # seconds; a worker that cannot be reached by then is lost

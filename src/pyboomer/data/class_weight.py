@@ -12,26 +12,29 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples
-from pyboomer.data.labels import LabelForm
 
 ClassWeight = str | Mapping[Any, float] | Sequence[Mapping[Any, float]]
 
 
-def weigh_classes(examples: Examples, class_weight: ClassWeight, form: LabelForm) -> Examples:
+def weigh_classes(examples: Examples, class_weight: ClassWeight | None, label_format: Any) -> Examples:
     """The examples, with weights multiplied by those of their classes."""
+    if class_weight is None:
+        return examples
     Y = examples.Y
-    if form.classes is not None:
+    if label_format.classes is not None:
         if isinstance(class_weight, list | tuple):
             raise ValueError('class_weight must be "balanced" or a dict, as y is one column of classes; got a list')
         numbers = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
-        return examples._replace(weight=examples.weight * _find_weights(class_weight, numbers, form.classes, "y"))
+        return examples._replace(
+            weight=examples.weight * _find_weights(class_weight, numbers, label_format.classes, "y")
+        )
     each = class_weight if isinstance(class_weight, list | tuple) else [class_weight] * Y.shape[1]
     if len(each) != Y.shape[1]:
         raise ValueError(f"class_weight must have a dict for each of the {Y.shape[1]} labels, got {len(each)}")
     label_weight = np.ones(Y.shape) if examples.label_weight is None else examples.label_weight.copy()
     for k, weights in enumerate(each):
         known = label_weight[:, k] > 0
-        label_weight[known, k] *= _find_weights(weights, Y[known, k], np.arange(2), f"label {form.names[k]!r}")
+        label_weight[known, k] *= _find_weights(weights, Y[known, k], np.arange(2), f"label {label_format.names[k]!r}")
     return examples._replace(label_weight=label_weight)
 
 

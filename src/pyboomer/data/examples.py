@@ -5,7 +5,6 @@ Weights are given per example, or per example and label. A label of weight 0 is 
 """
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from pyboomer.arrays import Array, Matrix
+from pyboomer.data.alerts import alert
 from pyboomer.data.labels import Labels, check_names
 from pyboomer.data.targets import Targets
 from pyboomer.rules.schema import Categories
@@ -40,6 +40,16 @@ class Examples(NamedTuple):
         if self.matrix is None:
             return self.sparse
         return 2 * count_nonzero(self.matrix, categories) < math.prod(self.matrix.shape)
+
+    @property
+    def signed(self) -> NDArray[Any]:
+        """Labels as losses take them, -1 and +1; targets as they are."""
+        return np.where(self.Y == 1, np.int8(1), np.int8(-1)) if self.hold_labels else self.Y
+
+    @property
+    def hold_labels(self) -> bool:
+        """Whether Y holds labels rather than targets."""
+        return self.Y.dtype == np.uint8
 
     def take(self, rows: NDArray[Any]) -> "Examples":
         """Some of the examples."""
@@ -87,7 +97,7 @@ def warn_of_unknown(examples: Examples, names: tuple[str, ...]) -> None:
         unknown = np.flatnonzero(~examples.label_weight.any(axis=0))
         if len(unknown):
             listed = ", ".join(repr(names[k]) for k in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
-            warnings.warn(f"no example has a known value for {listed}: the score will be 0", UserWarning, stacklevel=4)
+            alert(f"no example has a known value for {listed}: the score will be 0")
 
 
 def _read_weight(sample_weight: Any, matrix: Matrix, labels: Labels | Targets) -> tuple[Array, Array | None]:
@@ -107,7 +117,7 @@ def _read_weight(sample_weight: Any, matrix: Matrix, labels: Labels | Targets) -
             raise ValueError(f"sample_weight must be numbers, one or a row per example: {error}") from None
         raise
     if hasattr(sample_weight, "columns"):
-        check_names(tuple(map(str, sample_weight.columns)), labels.form.names, "sample_weight")
+        check_names(tuple(map(str, sample_weight.columns)), labels.label_format.names, "sample_weight")
     if weight.shape != Y.shape:
         raise ValueError(
             f"sample_weight must have shape ({len(Y)},), a weight per example, or {Y.shape}, one per example and "

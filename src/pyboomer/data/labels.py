@@ -1,8 +1,8 @@
-"""Labels are what is learned: a matrix of 0 and 1, or one column of classes, and the form in which users gave it.
+"""Labels are what is learned: a matrix of 0 and 1, or one column of classes, and the format in which users gave it.
 
 One column of two classes becomes one label (the second class), one of more classes a label per class. In a matrix, a
-missing value (NaN, None, NA, or what is masked) is a label that is not known. Predictions are given back in the form of
-the training labels: its dtype, sparse if it was sparse, and classes if it held classes.
+missing value (NaN, None, NA, or what is masked) is a label that is not known. Predictions are given back in the format
+of the training labels: its dtype, sparse if it was sparse, and classes if it held classes.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from pyboomer.arrays import Vectors, is_missing
+from pyboomer.arrays import Array, Vectors, is_missing
 from pyboomer.data.soundness import check_sparse, unmask
 from pyboomer.rules.names import plain_text
 
@@ -22,8 +22,8 @@ SETS = "; sets of labels become a matrix by sklearn.preprocessing.MultiLabelBina
 
 
 @dataclass(frozen=True)
-class LabelForm:
-    """The form of the labels: `classes` is None for a 0/1 matrix, else the sorted classes of the one column."""
+class LabelFormat:
+    """The format of the labels: `classes` is None for a 0/1 matrix, else the sorted classes of the one column."""
 
     names: tuple[str, ...]
     dtype: np.dtype[Any]
@@ -34,8 +34,16 @@ class LabelForm:
         """What scikit-learn calls `classes_`: the classes; for a matrix the numbers of its columns, as its own have."""
         return np.arange(len(self.names)) if self.classes is None else np.unique(self.classes)
 
+    def read(self, Y: Any) -> "Labels":
+        """Read further labels, which must be of this format."""
+        return read_labels(Y, self)
+
+    def shape_scores(self, scores: Array) -> Array:
+        """The (N, K) scores of labels as users see them: those of two classes are one column, without a dimension."""
+        return scores[:, 0] if self.classes is not None and scores.shape[1] == 1 else scores
+
     def restore(self, Y: Vectors) -> Any:
-        """Give a 0/1 matrix of predictions the form of the training labels."""
+        """Give a 0/1 matrix of predictions the format of the training labels."""
         if self.classes is not None:
             return self.classes[Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)]
         if self.sparse is not None:
@@ -45,20 +53,20 @@ class LabelForm:
 
 
 class Labels(NamedTuple):
-    """Labels as they are learned from, and the form they came in."""
+    """Labels as they are learned from, and the format they came in."""
 
     values: Vectors  # (N, K): 0 and 1; 0 where unknown
     known: NDArray[np.bool_] | None  # (N, K), or None if all are
-    form: LabelForm
+    label_format: LabelFormat
 
 
-def read_labels(Y: Any, form: LabelForm | None = None) -> Labels:
-    """Turn what users pass as Y into a 0/1 matrix and its form, or say what is wrong with it.
+def read_labels(Y: Any, label_format: LabelFormat | None = None) -> Labels:
+    """Turn what users pass as Y into a 0/1 matrix and its format, or say what is wrong with it.
 
-    With `form`, that of the labels that a model was learned from, these must be labels of the same kind.
+    With `label_format`, that of the labels that a model was learned from, these must be labels of the same kind.
     """
     Y = check_sparse("Y", Y) if sp.issparse(Y) else unmask(Y)
-    return _read_first(Y) if form is None else _read_more(Y, form)
+    return _read_first(Y) if label_format is None else _read_more(Y, label_format)
 
 
 def _read_first(Y: Any) -> Labels:
@@ -67,11 +75,13 @@ def _read_first(Y: Any) -> Labels:
         if not matrix.has_canonical_format:  # entries may be repeated, which counts as their sum
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        form = LabelForm(default_names(Y.shape[1]), Y.dtype, "array" if isinstance(Y, sp.sparray) else "matrix")
-        _check_binary(
-            matrix.data, lambda i: _column_text(form.names, int(np.searchsorted(matrix.indptr, i, "right")) - 1)
+        label_format = LabelFormat(
+            default_names(Y.shape[1]), Y.dtype, "array" if isinstance(Y, sp.sparray) else "matrix"
         )
-        return _make_labels(matrix.toarray(), form)
+        _check_binary(
+            matrix.data, lambda i: _column_text(label_format.names, int(np.searchsorted(matrix.indptr, i, "right")) - 1)
+        )
+        return _make_labels(matrix.toarray(), label_format)
     names = tuple(str(name) for name in Y.columns) if hasattr(Y, "columns") else None
     try:
         values = np.asarray(Y)
@@ -84,31 +94,31 @@ def _read_first(Y: Any) -> Labels:
         return _read_classes(values.ravel())
     if values.ndim != 2:
         raise ValueError(f"Y must be a matrix of labels or one column of classes, got {values.ndim} dimensions")
-    form = LabelForm(names or default_names(values.shape[1]), values.dtype)
-    if len(set(form.names)) < len(form.names):
-        raise ValueError(f"labels must have distinct names, got {_first_repeated(form.names)!r} twice")
-    _check_binary(values.ravel(), lambda i: _column_text(form.names, i % values.shape[1]))
-    return _make_labels(values, form)
+    label_format = LabelFormat(names or default_names(values.shape[1]), values.dtype)
+    if len(set(label_format.names)) < len(label_format.names):
+        raise ValueError(f"labels must have distinct names, got {_first_repeated(label_format.names)!r} twice")
+    _check_binary(values.ravel(), lambda i: _column_text(label_format.names, i % values.shape[1]))
+    return _make_labels(values, label_format)
 
 
-def _read_more(Y: Any, form: LabelForm) -> Labels:
-    """Read further labels of a known form; of its classes, they may have only some."""
-    if form.classes is None:
+def _read_more(Y: Any, label_format: LabelFormat) -> Labels:
+    """Read further labels of a known format; of its classes, they may have only some."""
+    if label_format.classes is None:
         labels = _read_first(Y)
-        if labels.form.classes is not None:
+        if labels.label_format.classes is not None:
             raise ValueError("y is one column of classes, but the model was learned from a matrix of labels")
-        check_names(labels.form.names, form.names)
-        return labels._replace(form=form)
+        check_names(labels.label_format.names, label_format.names)
+        return labels._replace(label_format=label_format)
     values = np.asarray(Y)
     if sp.issparse(Y) or values.size != len(values):
         raise ValueError("Y is a matrix of labels, but the model was learned from one column of classes")
     values = narrow_objects(values).ravel()
-    known = np.unique(form.classes)
+    known = np.unique(label_format.classes)
     new = [value for value in dict.fromkeys(values.tolist()) if value not in known.tolist()]
     if new:
         raise ValueError(f"y has the class {new[0]!r}, but the model was learned from {known.tolist()}")
-    relevant = values[:, None] == (form.classes[1:] if len(form.names) == 1 else form.classes)
-    return Labels(relevant.astype(np.uint8), None, form)
+    relevant = values[:, None] == (label_format.classes[1:] if len(label_format.names) == 1 else label_format.classes)
+    return Labels(relevant.astype(np.uint8), None, label_format)
 
 
 def check_names(given: tuple[str, ...], expected: tuple[str, ...], what: str = "Y") -> None:
@@ -121,15 +131,15 @@ def check_names(given: tuple[str, ...], expected: tuple[str, ...], what: str = "
         raise ValueError(f"{what} has label {given[k]!r} where the model was learned from {expected[k]!r}")
 
 
-def _make_labels(values: NDArray[Any], form: LabelForm) -> Labels:
+def _make_labels(values: NDArray[Any], label_format: LabelFormat) -> Labels:
     if values.shape[0] == 0:
         raise ValueError("Y has no examples")
     if values.shape[1] == 0:
         raise ValueError("Y has no labels")
     unknown = np.isnan(values) if values.dtype.kind == "f" else np.zeros(1, dtype=bool)
     if not unknown.any():
-        return Labels(values.astype(np.uint8), None, form)
-    return Labels(np.where(unknown, 0, values).astype(np.uint8), ~unknown, form)
+        return Labels(values.astype(np.uint8), None, label_format)
+    return Labels(np.where(unknown, 0, values).astype(np.uint8), ~unknown, label_format)
 
 
 def _read_classes(values: NDArray[Any]) -> Labels:
@@ -163,7 +173,7 @@ def _read_classes(values: NDArray[Any]) -> Labels:
     else:
         Y = codes[:, None] == np.arange(len(classes))
         names = tuple(str(c) for c in classes)
-    return Labels(Y.astype(np.uint8), None, LabelForm(names, values.dtype, None, classes))
+    return Labels(Y.astype(np.uint8), None, LabelFormat(names, values.dtype, None, classes))
 
 
 def _check_binary(values: NDArray[Any], where: Callable[[int], str]) -> None:

@@ -18,7 +18,6 @@ the zeros it does not store must keep meaning zero, and is encoded where it is s
 """
 
 import shlex
-import warnings
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -35,6 +34,7 @@ from sklearn.utils.validation import _check_n_features, check_array, validate_da
 from pyboomer.arrays import Array, Matrix, is_missing
 from pyboomer.columns.categories import encode, find_categories
 from pyboomer.columns.device import DeviceMatrix, is_on_device, read_device_matrix
+from pyboomer.data.alerts import alert
 from pyboomer.data.soundness import check_sparse, unmask
 from pyboomer.rules.schema import Schema
 
@@ -46,11 +46,21 @@ MUCH = 2**28  # bytes that sparse columns are not made dense for without a word
 SKLEARN_READS_POLARS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 
 
+class Features(NamedTuple):
+    """What scikit-learn keeps of the features of the training data, to check further data against."""
+
+    owner: str  # the class of the estimator, which messages name
+    n: int = 0
+    names: NDArray[Any] | None = None  # if users gave any
+    given: bool = False  # whether they gave them to `fit` beside X
+
+
 class Table(NamedTuple):
     """The features of the training data: their values as numbers, and what they are."""
 
-    matrix: Matrix
+    matrix: Matrix  # None if it is elsewhere
     schema: Schema
+    features: Features
 
 
 class Column(NamedTuple):
@@ -62,20 +72,19 @@ class Column(NamedTuple):
     kind: str
 
 
-def read_training_table(
-    estimator: BaseEstimator, X: Any, categorical_features: Any, feature_names: Any = None
-) -> Table:
-    """Read X for `fit`; records the number and names of the features in the estimator, and where the names are from."""
-    estimator._names_given = feature_names is not None and not _is_frame(X)
+def read_training_table(owner: str, X: Any, categorical_features: Any, feature_names: Any = None) -> Table:
+    """Read X for `fit` of an estimator of the class `owner`."""
+    checker = _make_checker(Features(owner))
     if _is_frame(X):
-        columns = _list_columns(estimator, X, reset=True)
+        columns = _list_columns(checker, X, reset=True)
+        features = _note_features(checker)
         names = tuple(column.name for column in columns)
         check_feature_names(feature_names, names)
         if _is_sparse_frame(columns):
             matrix: Matrix = _read_sparse_columns(columns)
             _check_finite(matrix, names)
             nominal = _find_nominal(categorical_features, names, columns)
-            return Table(matrix, Schema(names, find_categories(matrix, nominal)))
+            return Table(matrix, Schema(names, find_categories(matrix, nominal)), features)
         _warn_of_dense(columns)
         by_dtype = categorical_features is None or isinstance(categorical_features, str)
         levels = {c.feature: _find_levels(c) for c in columns if by_dtype and c.kind == LEVELS}
@@ -83,20 +92,39 @@ def read_training_table(
         categories = levels | {int(f): _find_column_categories(columns[f]) for f in np.flatnonzero(nominal)}
         schema = Schema(names, categories, tuple(levels))
         cure = "; name it in categorical_features, or turn it into numbers"
-        return Table(_read_columns(columns, schema, cure), schema)
-    matrix = _read_matrix(estimator, X, reset=True)
-    names = tuple(getattr(estimator, "feature_names_in_", ())) or _number_names(matrix.shape[1])
+        return Table(_read_columns(columns, schema, cure), schema, features)
+    matrix = _read_matrix(checker, X, reset=True)
+    features = _note_features(checker)
+    names = _number_names(matrix.shape[1]) if features.names is None else tuple(features.names)
     if feature_names is not None:
         names = _read_feature_names(feature_names, matrix.shape[1])
-        estimator.feature_names_in_ = np.array(names, dtype=object)
+        features = features._replace(names=np.array(names, dtype=object), given=True)
     nominal = _find_nominal(categorical_features, names, ())
     _check_finite(matrix, names)
     if isinstance(matrix, DeviceMatrix):
         if nominal.any():
             raise ValueError("categorical_features must be None if X is on a GPU: copy it to the host")
-        return Table(matrix, Schema(names, {}))
+        return Table(matrix, Schema(names, {}), features)
     schema = Schema(names, find_categories(matrix, nominal))
-    return Table(matrix if sp.issparse(matrix) else encode(matrix, schema.categories), schema)
+    return Table(matrix if sp.issparse(matrix) else encode(matrix, schema.categories), schema, features)
+
+
+@lru_cache(maxsize=8)
+def _name_checker(owner: str) -> type[BaseEstimator]:
+    return type(owner, (BaseEstimator,), {})
+
+
+def _make_checker(features: Features) -> BaseEstimator:
+    """An estimator that scikit-learn checks X for, and writes down its features in."""
+    checker = _name_checker(features.owner)()
+    checker.n_features_in_ = features.n
+    if features.names is not None:
+        checker.feature_names_in_ = features.names
+    return checker
+
+
+def _note_features(checker: BaseEstimator) -> Features:
+    return Features(type(checker).__name__, checker.n_features_in_, getattr(checker, "feature_names_in_", None))
 
 
 @lru_cache(maxsize=8)
@@ -129,10 +157,13 @@ def check_feature_names(feature_names: Any, names: tuple[str, ...]) -> None:
                 raise ValueError(f"feature_names has {given!r:.50} where the feature is called {known!r:.50} already")
 
 
-def read_table(estimator: BaseEstimator, X: Any, schema: Schema) -> Matrix:
-    """Read X for predictions by a fitted estimator."""
+def read_table(X: Any, schema: Schema, features: Features) -> Matrix:
+    """Read X for predictions by a fitted estimator, whose features are those of the training data."""
+    if features.owner.startswith("Dask") and type(X).__module__.startswith("dask."):
+        raise TypeError("X must be data of this machine here; compute a part of it, such as X.blocks[0].compute()")
+    checker = _make_checker(features)
     if _is_frame(X):
-        columns = _list_columns(estimator, X, reset=False)
+        columns = _list_columns(checker, X, reset=False)
         if _is_sparse_frame(columns) and not schema.with_text:
             matrix = _read_sparse_columns(columns).tocsr()
             _check_finite(matrix, schema.names)
@@ -141,7 +172,7 @@ def read_table(estimator: BaseEstimator, X: Any, schema: Schema) -> Matrix:
     if schema.with_text:
         name = schema.names[min(schema.with_text)]
         raise ValueError(f"X must be a DataFrame: feature {name!r} has categories that are strings")
-    matrix = _read_matrix(estimator, X, reset=False)
+    matrix = _read_matrix(checker, X, reset=False, names_given=features.given)
     _check_finite(matrix, schema.names)
     if isinstance(matrix, DeviceMatrix) and schema.categories:
         raise ValueError("X is on a GPU, but the model has nominal features: copy it to the host")
@@ -163,49 +194,47 @@ def warn_of_identifiers(schema: Schema, n_examples: int) -> None:
     for f, categories in schema.nominal.items():
         if len(categories) >= NAMING * n_examples:
             name = schema.names[f]
-            warnings.warn(
+            alert(
                 f"feature {name!r} is nominal, and different in nearly every example: rules cannot generalise from "
-                f"it. Drop the column (on the command line: --ignore {shlex.quote(name)})",
-                UserWarning,
-                stacklevel=5,
+                f"it. Drop the column (on the command line: --ignore {shlex.quote(name)})"
             )
 
 
-def refuse_new_categories(table: Table) -> None:
+def refuse_new_categories(matrix: Matrix, schema: Schema) -> None:
     """Refuse categories that a model does not know, where rules about them would be learned."""
-    matrix, categories = table.matrix, table.schema.categories
+    categories = schema.categories
     if sp.issparse(matrix) and categories:
         used = list(categories)
-        matrix = encode(matrix[:, used].tocsc(), table.schema.pick_categories(used))
+        matrix = encode(matrix[:, used].tocsc(), schema.pick_categories(used))
         columns = {f: matrix[:, [i]].data for i, f in enumerate(used)}
     else:
         columns = {f: matrix[:, f] for f in categories}
     for f, codes in columns.items():
         if (codes >= len(categories[f])).any():
-            name = table.schema.names[f]
+            name = schema.names[f]
             raise ValueError(f"feature {name!r} has a category that the model does not know")
 
 
-def _read_matrix(estimator: BaseEstimator, X: Any, reset: bool) -> Matrix:
+def _read_matrix(checker: BaseEstimator, X: Any, reset: bool, names_given: bool = False) -> Matrix:
     if is_on_device(X):
         matrix = read_device_matrix(X)
-        _check_n_features(estimator, matrix, reset=reset)
+        _check_n_features(checker, matrix, reset=reset)
         return matrix
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError(f"X holds dates or times (dtype {X.dtype}); turn them into numbers")
     X = check_sparse("X", X) if sp.issparse(X) else unmask(X)
     try:
-        form: dict[str, Any] = {
+        options: dict[str, Any] = {
             "accept_sparse": "csc" if reset else "csr",  # columns are learned from, rows are predicted for
             "dtype": np.float64,
             "ensure_all_finite": False,
             "order": "C",
         }
-        if not reset and getattr(estimator, "_names_given", False):  # scikit-learn would miss the names in X
-            matrix = check_array(X, input_name="X", estimator=estimator, **form)
-            _check_n_features(estimator, matrix, reset=reset)
+        if names_given:  # scikit-learn would miss the names in X
+            matrix = check_array(X, input_name="X", estimator=checker, **options)
+            _check_n_features(checker, matrix, reset=reset)
         else:
-            matrix = validate_data(estimator, X, reset=reset, **form)
+            matrix = validate_data(checker, X, reset=reset, **options)
     except ValueError as error:
         if "could not convert string to float" in str(error):
             raise ValueError(f"X holds text, which only a DataFrame can have as categories: {error}") from None
@@ -310,14 +339,14 @@ def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_series"))
 
 
-def _list_columns(estimator: BaseEstimator, X: Any, reset: bool) -> list[Column]:
-    """The columns of a DataFrame; their names are recorded in the estimator or, without `reset`, compared to those."""
+def _list_columns(checker: BaseEstimator, X: Any, reset: bool) -> list[Column]:
+    """The columns of a DataFrame; their names are recorded in the checker or, without `reset`, compared to those."""
     names = list(X.columns)
     if len(set(names)) < len(names):
         raise ValueError(f"columns of X must have distinct names, got {max(names, key=names.count)!r} twice")
     of_pandas = hasattr(X, "iloc")
     header = X if of_pandas or SKLEARN_READS_POLARS else _Header(names, X.shape)
-    validate_data(estimator, header, skip_check_array=True, reset=reset)
+    validate_data(checker, header, skip_check_array=True, reset=reset)
     for size, what in zip(X.shape, ("sample", "feature"), strict=True):
         if size == 0:
             raise ValueError(f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required.")
@@ -371,11 +400,9 @@ def _warn_of_dense(columns: list[Column]) -> None:
     size = 8 * len(columns) * len(columns[0].series)
     if size > MUCH and _are_mostly_sparse(columns):
         other = next(column for column in columns if column.kind != NUMBERS)
-        warnings.warn(
+        alert(
             f"column {other.name!r} of X has dtype {other.series.dtype}, so the sparse columns are made dense, which "
-            f"takes {size / 1e9:.1f} GB: turn it into numbers",
-            UserWarning,
-            stacklevel=6,
+            f"takes {size / 1e9:.1f} GB: turn it into numbers"
         )
 
 

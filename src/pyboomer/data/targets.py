@@ -1,4 +1,4 @@
-"""Targets are the numbers that a regressor learns to predict, one or several per example, and the form they came in.
+"""Targets are the numbers that a regressor learns to predict, one or several per example, and the format they came in.
 
 In a matrix of targets, a missing value (NaN, or what is masked) is a target that is not known.
 """
@@ -17,29 +17,33 @@ LARGEST = 1e100  # in size: squares of it can still be added up
 
 
 @dataclass(frozen=True)
-class TargetForm:
-    """The form of the targets: their names, and whether they were one column without a second dimension."""
+class TargetFormat:
+    """The format of the targets: their names, and whether they were one column without a second dimension."""
 
     names: tuple[str, ...]
     flat: bool
 
+    def read(self, y: Any) -> "Targets":
+        """Read further targets, which must be of this format."""
+        return read_targets(y, self)
+
     def restore(self, predictions: Array) -> Array:
-        """Give an (N, K) matrix of predictions the form of the training targets."""
+        """Give an (N, K) matrix of predictions the format of the training targets."""
         return predictions[:, 0] if self.flat else predictions
 
 
 class Targets(NamedTuple):
-    """Targets as they are learned from, and the form they came in."""
+    """Targets as they are learned from, and the format they came in."""
 
     values: Array  # (N, K); 0 where unknown
     known: NDArray[np.bool_] | None  # (N, K), or None if all are
-    form: TargetForm
+    label_format: TargetFormat
 
 
-def read_targets(y: Any, form: TargetForm | None = None) -> Targets:
-    """Turn what users pass as y into a matrix of numbers and its form, or say what is wrong with it.
+def read_targets(y: Any, label_format: TargetFormat | None = None) -> Targets:
+    """Turn what users pass as y into a matrix of numbers and its format, or say what is wrong with it.
 
-    With `form`, that of the targets that a model was learned from, there must be as many, of the same names.
+    With `label_format`, that of the targets that a model was learned from, there must be as many, of the same names.
     """
     names = tuple(str(name) for name in y.columns) if hasattr(y, "columns") else None
     try:
@@ -56,8 +60,8 @@ def read_targets(y: Any, form: TargetForm | None = None) -> Targets:
     if values.shape[0] == 0 or values.shape[1] == 0:
         raise ValueError("y has no examples" if values.shape[0] == 0 else "y has no targets")
     names = names or default_names(values.shape[1])
-    if form is not None:
-        check_names(names, form.names)
+    if label_format is not None:
+        check_names(names, label_format.names)
     known = ~np.isnan(values)
     if flat and not known.all():
         raise ValueError("Input y contains NaN; only a matrix of several targets may have unknown ones")
@@ -67,4 +71,4 @@ def read_targets(y: Any, form: TargetForm | None = None) -> Targets:
         raise ValueError(f"y must not be larger than {LARGEST:g}, got {np.nanmax(np.abs(values))}")
     if len(set(names)) < len(names):
         raise ValueError(f"targets must have distinct names, got {max(names, key=names.count)!r} twice")
-    return Targets(np.where(known, values, 0.0), None if known.all() else known, TargetForm(names, flat))
+    return Targets(np.where(known, values, 0.0), None if known.all() else known, TargetFormat(names, flat))

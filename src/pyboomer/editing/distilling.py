@@ -29,10 +29,11 @@ from pyboomer.data.examples import Examples
 from pyboomer.editing.edits import Model, collect_rules, read_for, refit_heads, replace_rules, tighten
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.promise import Task
+from pyboomer.engine.promise import Settings, Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.explore.curves import SizeCurve
-from pyboomer.losses.catalog import DEGREE
+from pyboomer.learning.sizing import make_settings
+from pyboomer.learning.training import find_scales, take_targets
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.rule import Condition, Rule
@@ -153,7 +154,8 @@ def size_curve(
         "distilled": _distil(model, examples, sizes, by_rules=False),
     }
     # by the loss of the model: the known label vectors of others may differ, and that of a joint loss with them
-    losses = {way: [model._mean_loss(judged, model._score(judged, m.rules_)) for m in ms] for way, ms in models.items()}
+    own = model.get_fitted()
+    losses = {way: [own.measure(judged, m.rules_) for m in ms] for way, ms in models.items()}
     counts = {way: [len(m.rules_) for m in ms] for way, ms in models.items()}
     return SizeCurve(
         np.array(sizes),
@@ -179,18 +181,19 @@ def _distil(model: Model, examples: Examples, budgets: Sequence[int], by_rules: 
     bodies = _list_bodies(model.rules_)
     sample = np.sort(rng.permutation(n)[: max(1, MOST_CELLS // max(1, len(bodies)))])
     pool = _make_pool(bodies, model, examples.take(sample), by_rules)
-    task = _make_task(model, examples)
+    settings = make_settings(model.get_fitted(), examples, seed=0)
+    task = Task(None, *take_targets(examples, find_scales(examples.Y, settings.loss)[0]))
     shrinkages = [np.full(task.Y.shape[1], USUAL)] * len(budgets)
     if len(sample) >= FEWEST:
         is_held_out = rng.permutation(len(sample)) % HELD_OUT == 0
-        learned, judged = (Objective(model, task, sample[part]) for part in (~is_held_out, is_held_out))
+        learned, judged = (Objective(settings, task, sample[part]) for part in (~is_held_out, is_held_out))
         part = pool._replace(covered=np.ascontiguousarray(pool.covered[:, ~is_held_out]))
         firsts = _cut(_select(learned, part, budgets[-1]), pool, budgets)
         shrinkages = [
             _find_shrinkages(learned, judged, _cover(pool, first), is_held_out, _mask(pool, first)) for first in firsts
         ]
-    choices = _select(Objective(model, task, sample), pool, budgets[-1])
-    whole = Objective(model, task, np.arange(n))
+    choices = _select(Objective(settings, task, sample), pool, budgets[-1])
+    whole = Objective(settings, task, np.arange(n))
     parts = zip(_cut(choices, pool, budgets), shrinkages, strict=True)
     return [_make_model(model, examples, whole, pool, first, each) for first, each in parts]
 
@@ -255,23 +258,18 @@ def _mask(pool: Pool, choices: Sequence["Choice"]) -> NDArray[np.bool_]:
 # --- Heads ------------------------------------------------------------------------------------------------------------
 
 
-def _make_task(model: RuleEstimator, examples: Examples) -> Task:
-    scale = model._find_scale(examples.Y)
-    Y = model._sign(examples.Y)
-    return Task(None, Y if scale == 1 else Y / scale, examples.weight, examples.label_weight)
-
-
 class Objective:
     """The loss of some examples, as it depends on their scores."""
 
-    def __init__(self, model: RuleEstimator, task: Task, rows: NDArray[np.int64]) -> None:
+    def __init__(self, settings: Settings, task: Task, rows: NDArray[np.int64]) -> None:
         label_weight = None if task.label_weight is None else task.label_weight[rows]
         own = Task(None, task.Y[rows], task.weight[rows], label_weight)
-        self.ledger = Ledger(own, model._find_loss(), single=True, threads=Threads())
+        self.loss = settings.loss
+        self.ledger = Ledger(own, self.loss, single=True, threads=Threads())
         self.k = self.ledger.n_labels
         self.begin = self.ledger.scores[:, : self.k].copy()
         self.weight = own.weight
-        self.default_l2 = model._default_l2()
+        self.default_l2 = settings.default_l2
         self.default, self.curvature = np.zeros((1, self.k)), np.ones(self.k)
         everyone = np.ones((1, len(rows)), dtype=np.float32)
         self.default = _fit_heads(self, everyone, np.ones((1, self.k), dtype=bool), USUAL, self.default, STEPS)
@@ -425,8 +423,7 @@ def _make_model(
     *_, W = _fit_path(
         objective, covered, labels, (np.maximum(s, shrinkages) for s in SHRINKAGES if s >= shrinkages.min())
     )
-    scale = model._find_scale(examples.Y)
-    loss_scale = scale ** DEGREE.get(model._find_loss(), 0)
+    scale, loss_scale = find_scales(examples.Y, objective.loss)
     zero, constant = np.zeros(examples.Y.shape), np.repeat(objective.default, len(examples.Y), axis=0)
     first = objective.rate(zero) - objective.rate(constant)
     gains = [max(0.0, first), *(choice.gain for choice in choices)]
@@ -445,6 +442,5 @@ def _make_model(
             )
         )
     small = replace_rules(model, collect_rules(rules, model.rules_))
-    loss = small._mean_loss(examples, small._score(examples))
-    small.training_facts_.update(examples=len(examples.Y), loss=loss)
+    small.training_facts_.update(examples=len(examples.Y), loss=small.get_fitted().measure(examples))
     return small

@@ -13,16 +13,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from pyboomer.data.examples import Examples, read_examples
+from pyboomer.data.class_weight import weigh_classes
+from pyboomer.data.examples import Examples
 from pyboomer.engine.cpu.default_rule import find_default_head
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.promise import Task
 from pyboomer.estimator import RuleEstimator
-from pyboomer.losses.catalog import DEGREE
+from pyboomer.learning.fitted import FittedModel
+from pyboomer.learning.sizing import find_known_vectors, make_settings
+from pyboomer.learning.training import find_scales, take_targets
 from pyboomer.predicting.scores import find_covered
 from pyboomer.rules.ensemble import RuleEnsemble, join_rules
 from pyboomer.rules.names import find_name, suggest
@@ -124,25 +126,22 @@ def replace_rules(model: Model, rules: RuleEnsemble) -> Model:
     >>> len(first.rules_), len(clf.rules_)
     (20, 50)
     """
-    check_is_fitted(model, "rules_")
+    fitted = model.get_fitted()
     if not isinstance(rules, RuleEnsemble):
         raise TypeError(f"rules must be a RuleEnsemble, got {type(rules).__name__}")
     if len(rules) == 0:
         raise ValueError("a model must have at least one rule")
     for name in ("feature_names", "label_names", "categories", "ordinal"):
-        if repr(getattr(rules, name)) != repr(getattr(model.rules_, name)):  # 1, 1.0 and True are not the same
+        if repr(getattr(rules, name)) != repr(getattr(fitted.rules, name)):  # 1, 1.0 and True are not the same
             raise ValueError(f"the rules must have the {name} of the model")
-    edited = _store(model, rules, loss=None)
-    if hasattr(edited, "calibration_"):
-        edited.calibration_ = None
-    return edited
+    return _store(model, replace(fitted, rules=rules, calibration=None), loss=None)
 
 
-def _store(model: Model, rules: RuleEnsemble, **facts: Any) -> Model:
-    edited = copy(model)
-    edited.__dict__.pop("validation_curve_", None)  # it is about other rules
-    known = model.training_facts_
-    return edited._store(rules.renumber(), {**known, "rules": len(rules), **facts, "edited": True})
+def _store(model: Model, fitted: FittedModel, **facts: Any) -> Model:
+    """A copy of a model with other rules; a validation curve would be about those before."""
+    rules = fitted.rules.renumber()
+    known = {**fitted.training_facts, "rules": len(rules), **facts, "edited": True}
+    return copy(model).set_fitted(replace(fitted, rules=rules, training_facts=known, validation_curve=None))
 
 
 # --- Refitting --------------------------------------------------------------------------------------------------------
@@ -169,13 +168,13 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
     25
     """
     examples = read_for(model, X, y, sample_weight)
-    model = copy(model)
-    model._learn_form(model._form, examples)
-    rules, settings = model.rules_, model._make_settings(0, examples, model.rules_.schema)
-    Y, scale = model._sign(examples.Y), model._find_scale(examples.Y)
-    loss_scale = scale ** DEGREE.get(settings.loss, 0)
-    task = Task(None, Y if scale == 1 else Y / scale, examples.weight, examples.label_weight)
-    ledger = Ledger(task, settings.loss, single=False, threads=Threads())
+    fitted = model.get_fitted()
+    if examples.hold_labels:
+        vectors, counts = find_known_vectors(fitted.params["known_vectors"], examples, fitted.loss)
+        fitted = replace(fitted, label_vectors=vectors, label_vector_counts=counts, calibration=None)
+    rules, settings = fitted.rules, make_settings(fitted, examples, seed=0)
+    scale, loss_scale = find_scales(examples.Y, settings.loss)
+    ledger = Ledger(Task(None, *take_targets(examples, scale)), settings.loss, single=False, threads=Threads())
     ledger.write()
     head_scores = np.zeros(len(rules.head_scores))
     gain, coverage = np.zeros(len(rules)), np.zeros(len(rules))
@@ -195,16 +194,15 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         head_scores[own] = rate * head
         ledger.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=scale * head_scores, gain=loss_scale * gain, coverage=coverage)
-    facts = {"examples": len(examples.Y), "loss": model._mean_loss(examples, model._score(examples, refitted))}
-    return _store(model, refitted, **facts)
+    fitted = replace(fitted, rules=refitted)
+    return _store(model, fitted, examples=len(examples.Y), loss=fitted.measure(examples))
 
 
 def read_for(model: RuleEstimator, X: Any, y: Any, sample_weight: Any = None) -> Examples:
     """The examples as a fitted model would learn from them."""
-    check_is_fitted(model, "rules_")
-    model._validate_parameters()
-    examples = read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
-    return model._weigh(examples, model._form)
+    fitted = model.get_fitted()
+    examples = fitted.read_examples(X, y, sample_weight)
+    return weigh_classes(examples, fitted.params.get("class_weight"), fitted.label_format)
 
 
 # --- Smaller models ---------------------------------------------------------------------------------------------------
@@ -230,8 +228,8 @@ def compact(model: Model) -> Model:
     >>> (smaller.predict(digits.X) == clf.predict(digits.X)).all()
     np.True_
     """
-    check_is_fitted(model, "rules_")
-    rules = model.rules_
+    fitted = model.get_fitted()
+    rules = fitted.rules
     merged: dict[frozenset[Condition], Rule] = {}
     for rule in rules:
         body = tighten(rule.body)
@@ -239,7 +237,8 @@ def compact(model: Model) -> Model:
             same = merged.get(frozenset(body))
             merged[frozenset(body)] = replace(rule, body=body) if same is None else _add(same, rule)
     kept = [rule for rule in merged.values() if any(rule.scores)] or list(merged.values())[:1]
-    return _store(model, collect_rules(kept, rules) if kept else rules[:1])  # one remains, though it says nothing
+    kept_rules = collect_rules(kept, rules) if kept else rules[:1]  # one remains, though it says nothing
+    return _store(model, replace(fitted, rules=kept_rules))
 
 
 def tighten(body: Sequence[Condition]) -> tuple[Condition, ...] | None:
@@ -300,8 +299,8 @@ def drop_redundant_conditions(model: Model, X: Any) -> Model:
     >>> (shorter.decision_function(digits.X) == clf.decision_function(digits.X)).all()
     np.True_
     """
-    check_is_fitted(model, "rules_")
-    rules, matrix = model.rules_, model._read_table(X)
+    fitted = model.get_fitted()
+    rules, matrix = fitted.rules, fitted.read_matrix(X)
     single = collect_rules([Rule((condition,), (), (), ()) for rule in rules for condition in rule.body], rules)
     rows_by_condition = find_covered(single, matrix)
     shorter = []
@@ -310,7 +309,7 @@ def drop_redundant_conditions(model: Model, X: Any) -> Model:
         for own in met:
             own[next(rows_by_condition)] = True
         shorter.append(replace(rule, body=_drop_redundant(rule.body, met)))
-    return _store(model, collect_rules(shorter, rules))
+    return _store(model, replace(fitted, rules=collect_rules(shorter, rules)))
 
 
 def _drop_redundant(body: Sequence[Condition], met: NDArray[np.bool_]) -> tuple[Condition, ...]:

@@ -5,6 +5,7 @@ shards of a cluster: sums are integers, so that the rules are the same.
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -79,17 +80,18 @@ class OddsShard:
     def sum_round(self, bodies: odds.Bodies, n_labels: int) -> odds.RoundSums:
         """Find what the bodies of a round cover, and add up statistics."""
 
-        def work(part: slice) -> odds.RoundSums:
-            sums = odds.make_round_sums(len(bodies.offsets) - 1, n_labels)
+        n_rules = len(bodies.offsets) - 1
+        sums = [odds.make_round_sums(n_rules, n_labels) for _ in range(self.threads.n_threads)]
+
+        def work(part: slice, own: odds.RoundSums) -> None:
             odds.sum_round(
                 *(self.codes, bodies, self.odds, self.weight, self.scales, self.changes, self.masks),
-                *(odds.make_scratch(n_labels), part.start, part.stop, sums),
+                *(odds.make_scratch(n_labels), part.start, part.stop, own),
             )
-            return sums
 
-        sums = add_sums(self.threads.share(work, self._divide(len(bodies.offsets) - 1)))
+        self.threads.share_buffers(work, self._divide(n_rules), sums)
         self.odds, self.changes = self.now, self.changes[:0]
-        return sums
+        return add_sums(sums)
 
     def apply(self, which: int, factors: Array) -> None:
         """Add the scores of some rules of the round to the examples that they cover."""
@@ -111,7 +113,7 @@ class OddsShard:
 
 def add_sums(parts: Sequence[odds.RoundSums]) -> odds.RoundSums:
     """The sums over all parts of the examples."""
-    return odds.RoundSums(*(np.sum(own, axis=0) for own in zip(*parts, strict=True)))
+    return odds.RoundSums(*(reduce(np.add, own) for own in zip(*parts, strict=True)))
 
 
 class Shards(Protocol):

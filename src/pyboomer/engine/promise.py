@@ -5,21 +5,14 @@ There are engines for this process with its threads (`cpu`), for a GPU (`cuda`) 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import parent_process
-from threading import current_thread, main_thread
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from joblib import effective_n_jobs, parallel_config
-from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.engine.sampling import NO_STRATA, NOTHING, Strata
 from pyboomer.losses import Loss
-
-# examples that several threads learn from by default, and how many they are at most: measured on 2 and on 16 cores
-MANY, MOST_THREADS = 400_000, 8
 
 
 @dataclass(frozen=True)
@@ -47,26 +40,6 @@ class Settings:
     default_rule: str = "minimum"
     default_l2: float = 1.0  # of the default rule
     seed: int = 0
-
-
-def count_threads(n_jobs: int | str | None, much: bool) -> int:
-    """The threads of this process that `n_jobs` asks for, as joblib counts them.
-
-    "auto" asks for one if there is not `much` to do, and in one of several parallel jobs: of joblib, of a process that
-    another one has made, or of threads. Joblib's Dask backend counts the cores of the cluster instead, and every fit of
-    a grid search would start as many.
-    """
-    backend, given = get_active_backend()
-    on_dask = type(backend).__name__ == "DaskDistributedBackend"  # known by name, as to import it takes a second
-    if n_jobs == "auto":
-        is_a_job = backend.nesting_level or parent_process() is not None or current_thread() is not main_thread()
-        if on_dask or is_a_job or not much:
-            return 1
-        return min(int(effective_n_jobs(-1 if given is None else given)), MOST_THREADS)
-    if not on_dask:
-        return int(effective_n_jobs(n_jobs))
-    with parallel_config(backend="threading"):
-        return int(effective_n_jobs(n_jobs))
 
 
 class Task(NamedTuple):

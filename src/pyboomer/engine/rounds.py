@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array
 from pyboomer.engine.promise import Chunk, Settings
 
-GROWTH = 50  # a round that begins with rule t has t / 50 rules: the first rules change much, and learn alone
+GROWTH = 25  # a round that begins with rule t has t / 25 rules: the first rules change much, and learn alone
 
 
 def find_round(rule: int, most: int) -> tuple[int, int]:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array
-from pyboomer.explore.judging import is_classifier, make_judge, read_judged
+from pyboomer.explore.judging import is_classifier, make_judge
 from pyboomer.rules.frames import import_pandas
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ def training_curve(
     >>> curve.values["train"]["hamming_loss"].round(3).tolist()
     [0.357, 0.188, 0.081]
     """
-    check_is_fitted(model, "rules_")
+    fitted = model.get_fitted()
     if (X_test is None) != (y_test is None):
         raise ValueError("X_test and y_test must be given together")
     chosen = list(measures) if measures is not None else list(OF_LABELS if is_classifier(model) else OF_TARGETS)
@@ -166,12 +165,12 @@ def training_curve(
         raise ValueError("at must have at least one number of rules")
     values: dict[str, Mapping[str, Array]] = {}
     for name, data in {TRAIN: (X, y)}.items() if X_test is None else {TRAIN: (X, y), TEST: (X_test, y_test)}.items():
-        examples = read_judged(model, *data)
+        examples = fitted.read_examples(*data)
         judges = [make_judge(model, measure, examples) for measure in chosen]
         if len({judge.name for judge in judges}) < len(judges):
             raise ValueError(f"measures must differ, got {', '.join(judge.name for judge in judges)}")
         # the examples are read already: those that do not count are left out
-        stages = model._accumulate(model.rules_, examples.matrix, _check_counts(counts, len(model.rules_)))
+        stages = fitted.stage_scores(examples.matrix, _check_counts(counts, len(model.rules_)))
         points = np.array([[judge.rate(scores) for judge in judges] for scores in stages])
         values[name] = MappingProxyType({judge.name: points[:, i] for i, judge in enumerate(judges)})
         larger = {judge.name: judge.larger_is_better for judge in judges}

@@ -132,7 +132,8 @@ def label_dependence(model: "RuleEstimator | RuleEnsemble", X: Any = None) -> La
         return LabelDependence(_correlate_heads(rules), rules.label_names)
     if isinstance(model, RuleEnsemble):
         raise TypeError("rules alone predict no probabilities: pass the fitted model, or leave out X")
-    scores, decision = model._last_scores(X), model._find_decision()
+    fitted = model.get_fitted()
+    scores, decision = fitted.read_scores(X), fitted.decision
     predicted = scores if decision.rule == "numbers" else decision.probabilities(scores)[:, -len(rules.label_names) :]
     return LabelDependence(_correlate(predicted), rules.label_names)
 

@@ -303,13 +303,13 @@ def explain_examples(
     model: "RuleEstimator", X: Any, decode: Any = None, change: bool = True
 ) -> tuple[Explanation, ...]:
     """Explain the prediction for each row of X; see `BoomerClassifier.explain`."""
-    scores = model._last_scores(X)
-    matrix, rules = model._read_table(X), model.rules_
+    fitted = model.get_fitted(decode)
+    matrix, rules, decision = fitted.read_matrix(X), fitted.rules, fitted.decision
+    scores = fitted.score(matrix)
     covering = [rules[own] for own in _list_covering(rules, matrix)]
     names = map(str, X.index if hasattr(X, "columns") and hasattr(X, "index") else range(len(scores)))
     scores.flags.writeable = False
     rows, tested = read_rows(matrix, rules), _count_tests(rules)
-    decision = model._find_decision(decode)
     if decision.rule == "numbers":
         return tuple(
             Explanation(

@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array, Matrix
-from pyboomer.explore.judging import find_label_errors, make_judge, read_judged
+from pyboomer.explore.judging import find_label_errors, make_judge
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.frames import import_pandas
@@ -196,7 +196,7 @@ def permutation_importance(
     check_is_fitted(model, "rules_")
     if not isinstance(n_repeats, int | np.integer) or n_repeats < 1:
         raise ValueError(f"n_repeats must be a whole number of at least 1, got {n_repeats!r}")
-    examples = read_judged(model, X, y, sample_weight)
+    examples = model.get_fitted().read_examples(X, y, sample_weight)
     judge = make_judge(model, measure, examples)
     sign = -1.0 if judge.larger_is_better else 1.0
     rules, seed = model.rules_, int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.data.examples import Examples, read_examples
-from pyboomer.learning.stopping import Stage
+from pyboomer.data.examples import Examples
+from pyboomer.learning.fitted import ScoredModel
 from pyboomer.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -28,20 +28,16 @@ class Judge(NamedTuple):
     rate: Callable[[Array], float]
 
 
-def read_judged(model: "RuleEstimator", X: Any, y: Any, sample_weight: Any = None) -> Examples:
-    """The examples on which a fitted model is judged."""
-    return read_examples(model._read_table(X), model._read_labels(y, model._form), sample_weight)
-
-
 def is_classifier(model: "RuleEstimator") -> bool:
     """Whether a model predicts labels rather than numbers."""
-    return model._find_decision().rule != "numbers"
+    return model.get_fitted().decision.rule != "numbers"
 
 
 def make_judge(model: Any, measure: Any, examples: Examples) -> Judge:
     """The judge that goes by a measure; or say which there are."""
     if isinstance(measure, str) and measure == "loss":
-        return Judge("loss", False, lambda scores: model._mean_loss(examples, scores))
+        fitted = model.get_fitted()
+        return Judge("loss", False, lambda scores: fitted.mean_loss(examples, scores))
     if isinstance(measure, str) and measure in METRICS:
         if not is_classifier(model):
             raise ValueError(f'{measure!r} is about labels; for a regressor, try "loss" or "r2"')
@@ -53,7 +49,7 @@ def make_judge(model: Any, measure: Any, examples: Examples) -> Judge:
 
 
 def _judge_by_metric(model: Any, name: str, examples: Examples) -> Judge:
-    decision, metric = model._find_decision(), METRICS[name]
+    decision, metric = model.get_fitted().decision, METRICS[name]
     unknown = False if examples.label_weight is None else examples.label_weight == 0
     truth = np.ma.array(examples.Y, mask=unknown)
 
@@ -77,14 +73,19 @@ def _judge_by_scorer(model: Any, scoring: Any, examples: Examples, rows: NDArray
         name, scorer = getattr(scoring, "__name__", "score"), scoring
     else:
         raise TypeError(f"a measure is a name or a scorer of scikit-learn, got {scoring!r}")
-    truth = model._form.restore(examples.Y)
-    return Judge(name, True, lambda scores: float(scorer(Stage(model, scores[rows]), examples.matrix, truth)))
+    fitted = model.get_fitted()
+    truth = fitted.label_format.restore(examples.Y)
+
+    def rate(scores: Array) -> float:
+        return float(scorer(ScoredModel(model, fitted, scores[rows]), examples.matrix, truth))
+
+    return Judge(name, True, rate)
 
 
 def find_label_errors(model: Any, examples: Examples, scores: Array) -> Array:
     """The error of each label, shape (K,): the share of examples where it is wrong; of a target, the squared error."""
     if is_classifier(model):
-        wrong = (model._find_decision().decide(scores) != examples.Y).astype(np.float64)
+        wrong = (model.get_fitted().decision.decide(scores) != examples.Y).astype(np.float64)
     else:
         wrong = (scores - examples.Y) ** 2
     weight = examples.weight[:, None] * (1.0 if examples.label_weight is None else examples.label_weight)

@@ -20,17 +20,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyboomer.data.class_weight import name_class
-from pyboomer.data.labels import LabelForm
-from pyboomer.data.targets import TargetForm
+from pyboomer.data.labels import LabelFormat
+from pyboomer.data.targets import TargetFormat
 from pyboomer.files import write_file
 from pyboomer.losses import BUILT_IN, Loss, find_loss
-from pyboomer.parameters import Parameter
+from pyboomer.parameters import Parameter, check_parameters
 from pyboomer.predicting.calibration import Calibration
+from pyboomer.predicting.decision import read_thresholds
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.names import plain_text
 
 if TYPE_CHECKING:
     from pyboomer.estimator import RuleEstimator
+    from pyboomer.learning.fitted import FittedModel
 
 FORMAT = "pyboomer model"
 VERSION = 3
@@ -62,45 +64,42 @@ MOST_BYTES = 2**24  # of an array of classes: as text, each takes the room of th
 
 def save_model(model: "RuleEstimator", path: str | Path) -> None:
     """Write a fitted model; the file appears only once it is complete."""
-    model._validate_parameters()  # they may have been set since, to what `load_model` would refuse
-    is_regressor = isinstance(model._form, TargetForm)
-    loss = model.loss_
+    fitted = model.get_fitted()  # checks parameters: they may have been set since, to what `load_model` would refuse
+    label_format, features, loss = fitted.label_format, fitted.features, fitted.loss
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "kind": "regressor" if is_regressor else "classifier",
+        "kind": "regressor" if isinstance(label_format, TargetFormat) else "classifier",
         "parameters": {name: _plain(getattr(model, name)) for name in _list_parameters(model.parameter_table)}
         | ({"scoring": model.scoring} if isinstance(model.scoring, str) else {}),
         "loss": {"name": loss.name, "built_in": loss in BUILT_IN.values(), "auto": model.loss == "auto"},
-        "training": _check_facts({name: _plain_fact(value) for name, value in model.training_facts_.items()}),
-        **(_describe_targets(model) if is_regressor else _describe_labels(model)),
-        "feature_names_in": list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None,
-        "names_given": model._names_given,
-        "rules": model.rules_.to_dict(),
+        "training": _check_facts({name: _plain_fact(value) for name, value in fitted.training_facts.items()}),
+        **_describe_outcome(fitted),
+        "feature_names_in": None if features.names is None else list(map(str, features.names)),
+        "names_given": features.given,
+        "rules": fitted.rules.to_dict(),
     }
     write_file(path, json.dumps(content, allow_nan=False))
 
 
-def _describe_labels(model: Any) -> dict[str, Any]:
-    form: LabelForm = model._form
-    dtype = form.dtype
-    if not DTYPES.fullmatch(dtype.str) or (form.classes is not None and _is_too_wide(dtype, len(form.classes))):
+def _describe_outcome(fitted: "FittedModel") -> dict[str, Any]:
+    label_format = fitted.label_format
+    if isinstance(label_format, TargetFormat):
+        return {"targets": {"flat": label_format.flat}}
+    dtype, classes = label_format.dtype, label_format.classes
+    if not DTYPES.fullmatch(dtype.str) or (classes is not None and _is_too_wide(dtype, len(classes))):
         # not every machine has long floats; in an array of long text, each entry takes the room of the longest
         dtype = np.dtype(np.float64 if dtype.kind == "f" else object)
     return {
         "labels": {
             "dtype": dtype.str if dtype.kind != "O" else "object",
-            "sparse": form.sparse,
-            "classes": None if form.classes is None else form.classes.astype(dtype).tolist(),
+            "sparse": label_format.sparse,
+            "classes": None if classes is None else classes.astype(dtype).tolist(),
         },
-        "label_vectors": ["".join(map(str, vector)) for vector in model.label_vectors_.tolist()],
-        "label_vector_counts": model.label_vector_counts_.tolist(),
-        "calibration": None if model.calibration_ is None else model.calibration_.to_dict(),
+        "label_vectors": ["".join(map(str, vector)) for vector in fitted.label_vectors.tolist()],
+        "label_vector_counts": fitted.label_vector_counts.tolist(),
+        "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
     }
-
-
-def _describe_targets(model: Any) -> dict[str, Any]:
-    return {"targets": {"flat": model._form.flat}}
 
 
 def _list_parameters(table: tuple[Parameter, ...]) -> list[str]:
@@ -168,6 +167,9 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: Loss | None) -> Any:
+    from pyboomer.data.tables import Features  # these need compiled code, which files do without
+    from pyboomer.learning.fitted import FittedModel
+
     if content.get("format") != FORMAT:
         raise ValueError("not a pyboomer model")
     version = content.get("version")
@@ -196,28 +198,32 @@ def _build_model(content: dict[str, Any], estimators: Mapping[str, Any], loss: L
     # a parameter that is new since the file was written has the value that the model was learned with
     known = {name: value for name, value in BEFORE.items() if name in _list_parameters(estimator.parameter_table)}
     model = estimator(loss=_read_loss(content["loss"], loss), **known | parameters)
-    model._validate_parameters()
-    model.loss_ = find_loss(model.loss)
+    check_parameters(estimator.parameter_table, vars(model))
+    learned = find_loss(model.loss)
     if content["loss"].get("auto") is True:
         model.set_params(loss="auto")
 
     rules = RuleEnsemble.from_dict(content["rules"])
     _check_rules(rules)
-    model.n_features_in_ = len(rules.feature_names)
+    features = Features(type(model).__name__, len(rules.feature_names))
     names = content["feature_names_in"]
     if names is not None:
         if names != list(rules.feature_names):
             raise ValueError("damaged model: 'feature_names_in' does not fit the rules")
         if len(set(names)) < len(names):
             raise ValueError("damaged model: 'feature_names_in' must be distinct")
-        model.feature_names_in_ = np.array(names, dtype=object)
         given = content.get("names_given", False)  # older files do not say
         if not isinstance(given, bool):
             raise ValueError("damaged model: 'names_given' must be true or false")
-        model._names_given = given
-    read_form = _read_targets if kind == "regressor" else _read_labels
-    read_form(model, content, rules.label_names)
-    return model._store(rules, _check_facts(content["training"]))
+        features = features._replace(names=np.array(names, dtype=object), given=given)
+    read_outcome = _read_targets if kind == "regressor" else _read_labels
+    outcome = read_outcome(content, rules.label_names, learned)
+    if getattr(outcome["label_format"], "classes", 0) is None:
+        read_thresholds(model.decode, len(rules.label_names))
+    facts = _check_facts(content["training"])
+    return model.set_fitted(
+        FittedModel({}, features=features, loss=learned, rules=rules, training_facts=facts, **outcome)
+    )
 
 
 def _check_keys(content: dict[str, Any], keys: tuple[str, ...]) -> None:
@@ -270,10 +276,10 @@ def _are_sorted(categories: tuple[Any, ...]) -> bool:
     return comparable and all(a < b for a, b in pairwise(categories))
 
 
-# --- The form of labels and targets -----------------------------------------------------------------------------------
+# --- The format of labels and targets ---------------------------------------------------------------------------------
 
 
-def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
+def _read_labels(content: dict[str, Any], names: tuple[str, ...], loss: Loss) -> dict[str, Any]:
     _check_keys(content, ("labels", "label_vectors", "label_vector_counts", "calibration"))
     stored = content["labels"]
     if not isinstance(stored, dict) or set(stored) != {"dtype", "sparse", "classes"}:
@@ -285,24 +291,29 @@ def _read_labels(model: Any, content: dict[str, Any], names: tuple[str, ...]) ->
         raise ValueError(f"damaged model: labels cannot be {sparse!r:.50}")
     dtype = np.dtype(text)
     if classes is None:
-        form = LabelForm(names, dtype, sparse)
-        _check_matrix(form)
+        label_format = LabelFormat(names, dtype, sparse)
+        _check_matrix(label_format)
     else:
-        form = LabelForm(names, dtype, None, _read_classes(classes, dtype, names))
+        label_format = LabelFormat(names, dtype, None, _read_classes(classes, dtype, names))
     vectors = _read_vectors(content["label_vectors"], len(names), least=0 if classes is None else 1)
-    counts = _read_counts(content["label_vector_counts"], len(vectors), model.loss_.prepare is not None)
+    counts = _read_counts(content["label_vector_counts"], len(vectors), loss.prepare is not None)
     curves = content["calibration"]
-    model._set_form(form, vectors, counts, None if curves is None else Calibration.from_dict(curves, len(names)))
+    return {
+        "label_format": label_format,
+        "label_vectors": vectors,
+        "label_vector_counts": counts,
+        "calibration": None if curves is None else Calibration.from_dict(curves, len(names)),
+    }
 
 
-def _check_matrix(form: LabelForm) -> None:
-    """Check that predictions can have the form of a matrix: its dtype may be one that scipy or NumPy cannot give it."""
+def _check_matrix(label_format: LabelFormat) -> None:
+    """Check that predictions can have the format of a matrix: scipy or NumPy may not know it with this dtype."""
     try:
-        if form.dtype.kind in "UO":
+        if label_format.dtype.kind in "UO":
             raise ValueError("only classes may be text")
-        form.restore(np.zeros((1, len(form.names)), dtype=np.uint8))
+        label_format.restore(np.zeros((1, len(label_format.names)), dtype=np.uint8))
     except ValueError as error:
-        raise ValueError(f"damaged model: labels cannot have dtype {form.dtype}: {error}") from None
+        raise ValueError(f"damaged model: labels cannot have dtype {label_format.dtype}: {error}") from None
 
 
 def _read_classes(stored: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> np.ndarray[Any, np.dtype[Any]]:
@@ -354,10 +365,10 @@ def _read_counts(stored: Any, n_vectors: int, needed: bool) -> np.ndarray[Any, n
     return np.array(stored, dtype=np.float64)
 
 
-def _read_targets(model: Any, content: dict[str, Any], names: tuple[str, ...]) -> None:
+def _read_targets(content: dict[str, Any], names: tuple[str, ...], loss: Loss) -> dict[str, Any]:  # noqa: ARG001
     _check_keys(content, ("targets",))
     stored = content["targets"]
     flat = stored.get("flat") if isinstance(stored, dict) else None
     if not isinstance(flat, bool) or (flat and len(names) > 1):
         raise ValueError("damaged model: 'targets' must say whether the one target is flat")
-    model._form = TargetForm(names, flat)
+    return {"label_format": TargetFormat(names, flat)}

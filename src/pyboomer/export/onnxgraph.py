@@ -65,7 +65,7 @@ def build_graph(model: "RuleEstimator") -> ModelProto:
     if y was one column; and "probabilities", double, as by `predict_proba`. A regressor has scores only. What depends
     on functions of a user's own loss is left out, with a warning.
     """
-    rules, decision = model.rules_, model._find_decision()
+    rules, decision = model.rules_, model.get_fitted().decision
     text = set(rules.schema.with_text)
     nodes = Nodes(INNER, [])
     inputs, table = _add_inputs(nodes, rules, text)

@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from math import e
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,8 @@ def write_scorer(model: "RuleEstimator") -> str:
     The file has the functions `scores`, `predict` and, unless it predicts numbers, `probabilities`, which take one
     example. One of these is not there, and a warning says so, if it needed a loss that is the user's own code.
     """
-    rules, decision = model.rules_, model._find_decision()
+    fitted = model.get_fitted()
+    rules, decision = fitted.rules, fitted.decision
     if decision.out_of_reach:
         lacking = ["function predict" if what == "labels" else f"function {what}" for what in decision.out_of_reach]
         warnings.warn(
@@ -43,7 +44,7 @@ def write_scorer(model: "RuleEstimator") -> str:
             UserWarning,
             stacklevel=3,
         )
-    predict = () if "labels" in decision.out_of_reach else _list_predict(model, decision)
+    predict = () if "labels" in decision.out_of_reach else _list_predict(fitted.label_format, decision)
     probabilities = () if "probabilities" in decision.out_of_reach else _list_probabilities(decision)
     parts = tuple(dict.fromkeys((*predict, *probabilities)))  # what both need stands there once
     for what, names in ("features", rules.feature_names), ("labels", rules.label_names):
@@ -133,15 +134,15 @@ def _write_constants(parts: Iterable[str]) -> str:
     return "\n".join(f"{name} = {value!r}" for name, value in numbers.items() if re.search(rf"\b{name}\b", functions))
 
 
-def _list_predict(model: "RuleEstimator", decision: Decision) -> tuple[str, ...]:
+def _list_predict(label_format: Any, decision: Decision) -> tuple[str, ...]:
     """The function `predict`, behind all that it needs."""
     if decision.rule == "numbers":
-        return (PREDICT_NUMBER if model._form.flat else PREDICT_NUMBERS,)
+        return (PREDICT_NUMBER if label_format.flat else PREDICT_NUMBERS,)
     if decision.classes is not None:
         return _write_classes(decision), PREDICT_CLASS if len(decision.classes) > 2 else PREDICT_TWO_CLASSES
     if decision.rule == "sign" or (decision.rule == "odds" and decision.have_sign_of_scores):
         return (PREDICT_SIGN,)
-    n_labels = len(model.rules_.label_names)
+    n_labels = len(label_format.names)
     if decision.rule == "loss":
         return _write_vectors(decision), _write_least_loss(decision)
     odds = _list_log_odds(decision)

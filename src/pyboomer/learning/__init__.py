@@ -1,1 +1,1 @@
-"""One run of Algorithm 1: chunks of rules, watched, stopped in time, never lost."""
+"""From data to a fitted model: data read, settings made, one run of Algorithm 1, its rules kept."""

@@ -1,4 +1,4 @@
-"""What "auto" stands for: settings that depend on how much data there is.
+"""What parameters come to, given the data: the loss, the known label vectors, and settings that "auto" stands for.
 
 They were measured (docs/results/defaults.md). Few examples are learned slowly, in small steps: what rules have in
 common is kept, and what each has by chance averages out. Many examples leave less to chance: steps may be longer, and
@@ -28,13 +28,24 @@ labels, and the loss is label-wise if they are long.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from pyboomer.arrays import Array, Vectors
+from pyboomer.data.alerts import alert
 from pyboomer.data.examples import Examples
+from pyboomer.data.labels import LabelFormat
+from pyboomer.engine.promise import Settings
 from pyboomer.engine.sampling import count_labels
+from pyboomer.learning.fitted import FittedModel
+from pyboomer.learning.parallel import MANY, count_threads
+from pyboomer.learning.reading import TrainingData
 from pyboomer.losses import Loss, find_loss
+from pyboomer.predicting.decision import read_thresholds
+from pyboomer.predicting.decoding import add_incomplete, find_label_vectors
+from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.schema import Categories
 
 SLOWEST, FASTEST = 1 / 15, 0.4
@@ -47,6 +58,86 @@ MANY_LABELS, SOME_LABELS = 33, 16  # of so many, rules are about a part if X is 
 FEATURES = 30  # one of so many is drawn, if that is between the logarithm and the root of how many there are
 MOST_CELLS = 2 * 10**7  # of examples x known label vectors, each of which has a score for each
 LONGEST = 20  # labels of a label vector, on average, that the joint loss is for: of more, steps would be too short
+SECONDS = 2e-10  # what the joint logistic loss takes for each example that a rule covers and each label of a vector
+COSTLY = 10**8  # pairs of an example and a known label vector: so many that users had better know what they cost
+
+
+def begin_model(params: Mapping[str, Any], data: TrainingData, past: FittedModel | None) -> FittedModel:
+    """The model before rules are learned: without any, or with those of `past`."""
+    examples, label_format = data.examples, data.label_format
+    loss = _settle_loss(params, examples, label_format) if past is None else past.loss
+    known: tuple[Any, Any] = (None, None)
+    if isinstance(label_format, LabelFormat):
+        known = find_known_vectors(params["known_vectors"], examples, loss, past)
+        if label_format.classes is None:
+            read_thresholds(params["decode"], len(label_format.names))  # a wrong number of them had better be told now
+    rules = RuleEnsemble.from_rules((), data.schema, label_format.names) if past is None else past.rules
+    return FittedModel(params, label_format, data.features, loss, rules, *known)
+
+
+def _settle_loss(params: Mapping[str, Any], examples: Examples, label_format: Any) -> Loss:
+    if params["loss"] != "auto":
+        return find_loss(params["loss"])
+    if label_format.classes is None and not (params["known_vectors"] and examples.are_complete().any()):
+        return find_loss("label-wise-logistic")  # what the joint loss would be over all label vectors
+    return choose_loss(examples, len(find_label_vectors(examples.Y, examples.weight)[0]))
+
+
+def find_known_vectors(
+    known_vectors: str | bool, examples: Examples, loss: Loss, past: FittedModel | None = None
+) -> tuple[Vectors, Array]:
+    """The label vectors that are known, and how often each occurs."""
+    complete = examples.are_complete()
+    if not complete.any() and not loss.decomposable:
+        alert(
+            "no example has all its labels known, so there are no known label vectors: labels will be predicted by "
+            "the signs of their scores"
+        )
+    vectors, counts = find_label_vectors(examples.Y[complete], examples.weight[complete])
+    if known_vectors == "auto" and loss.decomposable:
+        seen = vectors if complete.all() else find_label_vectors(examples.Y, examples.weight)[0]
+        if not do_repeat(len(seen), examples):  # one that was seen before is hardly ever right
+            vectors, counts = vectors[:0], counts[:0]
+    if loss.prepare is not None and not complete.all():
+        assert examples.label_weight is not None
+        known = examples.label_weight[~complete] > 0
+        vectors, counts = add_incomplete(vectors, counts, examples.Y[~complete], known, examples.weight[~complete])
+    if past is not None and loss.prepare is not None:  # rules that minimise a loss cannot go on with another
+        vectors, counts = past.label_vectors, past.label_vector_counts
+    elif past is not None:  # those of the examples before stay known
+        vectors = np.vstack([past.label_vectors, vectors])
+        kept = np.sort(np.unique(vectors, axis=0, return_index=True)[1])
+        vectors, counts = vectors[kept], np.append(past.label_vector_counts, counts)[kept]
+    if loss.prepare is not None and len(vectors) * examples.size > COSTLY:
+        alert(
+            f"there are {len(vectors):,} known label vectors: with loss {loss.name!r} a rule takes time in "
+            f"proportion to their number, here up to {SECONDS * int(vectors.sum()) * examples.size:.1g} seconds; "
+            'loss="example-wise-logistic" does not depend on it'
+        )
+    return vectors, counts
+
+
+def make_settings(model: FittedModel, examples: Examples, seed: int) -> Settings:
+    """How rules of a model are learned from examples."""
+    params, schema = model.params, model.rules.schema
+    n, n_labels = examples.size, examples.Y.shape[1]
+    max_labels = find_max_labels(params["max_labels"], params["head"], examples, schema.categories, model.loss)
+    drawn = count_drawn(max_labels, params["head"], n_labels)
+    own = {
+        "loss": model.objective,
+        "n_rules": find_n_rules(params["n_rules"], examples, drawn),
+        "rules_per_round": find_rules_per_round(params["rules_per_round"], n, params.get("search", "bound")),
+        "learning_rate": find_learning_rate(params["learning_rate"], examples, model.loss, drawn),
+        "max_features": find_max_features(params["max_features"], n, len(schema.names)),
+        "max_samples": find_max_samples(params["max_samples"], n),
+        "max_labels": max_labels,
+        "n_threads": count_threads(params["n_jobs"], n > MANY),
+        # that of targets predicts the mean, however far from 0 that is
+        "default_l2": params["l2"] if examples.hold_labels else 0.0,
+        "min_coverage": params["min_coverage"] if params["min_coverage"] > 1 else 0.0,  # weights may add up to less
+        "seed": seed,
+    }
+    return Settings(**{name: params[name] for name in Settings.__dataclass_fields__ if name in params} | own)
 
 
 def find_max_labels(

@@ -4,16 +4,15 @@ The held-out examples are scored after every `EVERY` rules, whatever the size of
 time. Scores of a model are larger-is-better: minus the mean loss, or what a scorer of scikit-learn says.
 """
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
+from pyboomer.data.alerts import alert
 from pyboomer.data.examples import Examples
-from pyboomer.losses import Loss
+from pyboomer.learning.fitted import FittedModel, ScoredModel
 from pyboomer.predicting.scores import add_scores
 from pyboomer.rules.ensemble import RuleEnsemble
 
@@ -34,11 +33,13 @@ class Validation:
     ----------
     judge : callable
         ``judge(rules)``, told of further rules, says how good the model is with them: larger is better.
+    patience : int or None
+        The rules without improvement that are enough.
     """
 
-    def __init__(self, judge: Callable[[RuleEnsemble], float]) -> None:
-        self.judge = judge
-        self.patience: int | None = None  # rules without improvement that are enough
+    def __init__(self, judge: Callable[[RuleEnsemble], float], patience: int | None) -> None:
+        self.judge, self.patience = judge, patience
+        self.losses: dict[int, float] = {}  # of training, after the numbers of rules for which they are known
         self.curve: list[Evaluation] = []
         self.n_rules = 0
 
@@ -66,78 +67,61 @@ class Validation:
         return EVERY - n_rules % EVERY
 
 
-def _validate(examples: Examples, rate: Callable[[Array], float]) -> Validation:
-    """Judge by the (N, K) scores of examples."""
-    scores = np.zeros(examples.Y.shape)
+def make_validation(model: FittedModel, held_out: Examples, estimator: Any) -> Validation:
+    """Judge by `scoring`: a scorer of scikit-learn sees the estimator with scores of its own."""
+    scores = np.zeros(held_out.Y.shape)
+    scoring = model.params["scoring"]
+    rate = _rate_by_loss(model, held_out) if scoring == "loss" else _rate_by_scorer(model, held_out, scoring, estimator)
 
     def judge(rules: RuleEnsemble) -> float:
-        add_scores(rules, examples.matrix, scores)
+        add_scores(rules, held_out.matrix, scores)
         return rate(scores)
 
-    return Validation(judge)
+    return begin_validation(model, judge)
 
 
-def validate_by_loss(examples: Examples, loss: Loss, Y: NDArray[Any]) -> Validation:
-    """Judge by minus the mean loss; `Y` are the labels as the loss takes them."""
-    Y = Y.astype(np.float64)
+def begin_validation(model: FittedModel, judge: Callable[[RuleEnsemble], float]) -> Validation:
+    """Judge the rules that there are already; `early_stopping` asks for patience."""
+    patience = int(model.params["n_iter_no_change"]) if model.params["early_stopping"] else None
+    validation = Validation(judge, patience)
+    if len(model.rules):
+        validation.add(model.rules)
+    return validation
+
+
+def _rate_by_loss(model: FittedModel, examples: Examples) -> Callable[[Array], float]:
+    """Minus the mean loss."""
 
     def rate(scores: Array) -> float:
-        mean = loss.mean_value(Y, scores, examples.label_weight, examples.weight)
+        mean = model.mean_loss(examples, scores)
         if np.isnan(mean):
-            raise ValueError(f"value of loss {loss.name!r} is not a number for the held-out examples")
+            raise ValueError(f"value of loss {model.loss.name!r} is not a number for the held-out examples")
         return -mean
 
-    return _validate(examples, rate)
+    return rate
 
 
-def validate_by_scorer(examples: Examples, scoring: Any, model: Any) -> Validation:
-    """Judge by a scorer of scikit-learn, or its name, on the examples of which all labels are known."""
-    held_out = len(examples.Y)
-    examples = examples.take(np.flatnonzero(examples.are_complete()))
-    if len(examples.Y) == 0:
+def _rate_by_scorer(model: FittedModel, examples: Examples, scoring: Any, estimator: Any) -> Callable[[Array], float]:
+    """What a scorer of scikit-learn, or one of this name, says of the examples of which all labels are known."""
+    complete = np.flatnonzero(examples.are_complete())
+    n, held_out = len(complete), len(examples.Y)
+    if n == 0:
         raise ValueError('scoring must be "loss": no held-out example has all its labels known')
-    if 2 * len(examples.Y) < held_out:
-        warnings.warn(
-            f"scoring judges {len(examples.Y)} of {held_out} held-out examples only: those with all labels known; "
-            'scoring="loss" judges all',
-            UserWarning,
-            stacklevel=5,
+    if 2 * n < held_out:
+        alert(
+            f"scoring judges {n} of {held_out} held-out examples only: those with all labels known; "
+            'scoring="loss" judges all'
         )
     from sklearn.metrics import get_scorer  # takes its time, and is rarely needed
 
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-    truth = model._form.restore(examples.Y)
+    examples = examples.take(complete)
+    truth = model.label_format.restore(examples.Y)
 
     def rate(scores: Array) -> float:
-        score = scorer(Stage(model, scores), examples.matrix, truth)
+        score = scorer(ScoredModel(estimator, model, scores[complete]), examples.matrix, truth)
         if not np.isfinite(score):
             raise ValueError(f"scoring gave {score} for the held-out examples: choose another, or other examples")
         return float(score)
 
-    return _validate(examples, rate)
-
-
-class Stage:
-    """A model as it stands between two rules: what a scorer of scikit-learn sees of it.
-
-    It predicts for the held-out examples alone, whose scores are known, and is the model in all other respects.
-    """
-
-    def __init__(self, model: Any, scores: Array) -> None:
-        self._model = model
-        self._scores = scores
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def predict(self, X: Any) -> Any:  # noqa: ARG002
-        """The labels, or targets, of the held-out examples."""
-        return self._model._labels(self._scores)
-
-    def predict_proba(self, X: Any) -> Array:  # noqa: ARG002
-        """The probabilities of the labels of the held-out examples."""
-        return self._model._probabilities(self._scores)
-
-    def decision_function(self, X: Any) -> Array:  # noqa: ARG002
-        """The scores of the held-out examples."""
-        return self._model._shape_scores(self._scores)
+    return rate

@@ -178,7 +178,7 @@ def test_small_samples_and_a_label_wise_loss_give_the_rules_of_this_process_bit_
     )
     task = Task(BINS.columns, SIGNS, weight, known)
     local = make_engine(task, settings)
-    local.learn(405)  # ends inside a round of eight
+    local.learn(407)  # ends inside a round of eight
     first = local.take_rules()
     loss = local.training_loss()
     local.learn(24)
@@ -187,7 +187,7 @@ def test_small_samples_and_a_label_wise_loss_give_the_rules_of_this_process_bit_
         cluster = make_cluster(task, replace(settings, n_threads=n_threads), division, n_shards)
         assert all(isinstance(shard, ShardOfOdds) for shard in cluster.odds.leader.team.shards)  # type: ignore[attr-defined]
         found: list[Any] = []
-        for counts in ((100, 5, 300), (1, 23)):
+        for counts in ((100, 7, 300), (1, 23)):
             for count in counts:
                 cluster.learn(count)
             found += [*list_bits(cluster.take_rules()), cluster.training_loss()]
@@ -197,19 +197,19 @@ def test_small_samples_and_a_label_wise_loss_give_the_rules_of_this_process_bit_
 def test_rules_that_there_are_are_gone_on_with_in_the_middle_of_a_round() -> None:
     settings = Settings(label_wise_logistic, n_rules=430, rules_per_round=8, max_samples=150, max_conditions=4, seed=5)
     task, rng = Task(BINS.columns, SIGNS, np.ones(N)), np.random.default_rng(2)
-    first, _ = find_round(405, 8)
-    assert first < 405
+    first, _ = find_round(407, 8)
+    assert first < 407
     before, later = rng.normal(size=(2, N, K))
 
     def replay(scores: Array, begin: int, end: int) -> None:
         scores += before if end == first else later
         assert begin in (0, first)
 
-    local = make_engine(task, settings, replay, 405)
+    local = make_engine(task, settings, replay, 407)
     local.learn(20)
     expected = [*list_bits(local.take_rules()), local.training_loss()]
     for n_shards, division in zip((1, 3), DIVISIONS[::2], strict=True):
-        cluster = make_cluster(task, settings, division, n_shards, (before + later, before, 405))
+        cluster = make_cluster(task, settings, division, n_shards, (before + later, before, 407))
         cluster.learn(20)
         assert [*list_bits(cluster.take_rules()), cluster.training_loss()] == expected
 

@@ -75,7 +75,7 @@ def test_several_threads_learn_a_body_as_one_does(sampling: str, monkeypatch: py
 
 def test_small_steps_are_divided_among_few_threads() -> None:
     with closing(Threads(16)) as some:
-        assert [len(some.divide(2**16, numbers)) for numbers in (1, 16, 48, 160, 1600)] == [1, 1, 3, 10, 32]
+        assert [len(some.divide(2**16, numbers)) for numbers in (1, 64, 192, 640, 6400)] == [1, 1, 3, 10, 64]
     with closing(Threads(1)) as one:
         assert one.divide(2**16, 1600) == [slice(0, 2**16)]
 

@@ -108,9 +108,9 @@ class ShardOfOdds(Shard):
             size = learn_from_sample(memory.heads, memory.plan, memory.sample, collect(i, memory), rules[i], body)
             return Body(body[:size].copy(), EVERY_LABEL)
 
-        if do_learn_together(self.threads, len(rules), self.memory[0].sample):
-            return learn_together(self.threads, self.memory, rules, collect, is_collected)
-        return self.threads.share_buffers(learn, range(len(rules)), self.memory)
+        if do_learn_together(self.learning, len(rules), self.memory[0].sample):
+            return learn_together(self.learning, self.memory, rules, collect, is_collected)
+        return self.learning.share_buffers(learn, range(len(rules)), self.memory)
 
     def sum_round(self, bodies: Bodies, n_labels: int) -> RoundSums:
         """Sums over the examples that the bodies of a round cover."""

@@ -5,7 +5,6 @@ shard has an example. Sums over examples are sums of integers (`fixed`), so that
 there are, either. A worker learns a body from a sample that is gathered from all shards.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -77,6 +76,7 @@ class Shard:
 
     def __init__(self, blocks: Sequence[Block], held_out: Sequence[Block], task: ClusterTask, n_threads: int) -> None:
         self.task, self.threads = task, Threads(n_threads)
+        self.learning = Threads(n_threads)  # bodies, while samples are gathered for other workers
         self.size = task.count_sampled()
         blocks = sorted(blocks, key=lambda block: block.first) or [_take_none(held_out[0])]
         self.examples = join_blocks(blocks)
@@ -86,7 +86,7 @@ class Shard:
         self.are_all_one = bool((self.weight == 1).all())
         self.n_updates = 0
         self.sent: dict[str, tuple[NDArray[np.uint8], NDArray[Any]]] = {}  # the memory of what was sent, by address
-        self.memory = deque[Any]()  # of the threads that learn bodies
+        self.memory: list[Any] = []  # of the threads that learn bodies
         self._keep_scores(blocks, held_out)
 
     def answer(self, updates: Sequence[tuple[int, Any]], name: str, arguments: Sequence[Any]) -> Any:
@@ -100,6 +100,7 @@ class Shard:
     def close(self) -> None:
         """End the threads."""
         self.threads.close()
+        self.learning.close()
 
     def update(self) -> None:
         """Apply updates only."""
@@ -178,7 +179,7 @@ class Shard:
     def learn_bodies(self, rules: Sequence[int], gathered: Sequence[SampledRows]) -> Learned:
         """Learn the bodies of some rules from what all shards have gathered (Alg. 1, line 6)."""
         if not self.memory:
-            self.memory.extend(self._make_memory() for _ in range(self.threads.n_threads))
+            self.memory.extend(self._make_memory() for _ in range(self.learning.n_threads))
         samples = [[_take_sample(part, i) for part in gathered] for i in range(len(rules))]
         return Learned(self._learn_bodies(rules, samples), max(part.largest for part in gathered))
 

@@ -105,7 +105,7 @@ class ShardOfStatistics(Shard):
             size, m = learn_drawn_body(columns, statistics, labels, heads, plan, n, rules[i], body, found.labels)
             return Body(body[:size].copy(), found.labels[:m].copy())
 
-        return self.threads.share_buffers(learn, range(len(rules)), self.memory)
+        return self.learning.share_buffers(learn, range(len(rules)), self.memory)
 
     def find_largest(self) -> float:
         """The size of the largest statistic there has been."""

@@ -1,6 +1,5 @@
 """Training states of this process (`rounds.TrainingState`); threads learn the bodies of a round side by side."""
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -100,7 +99,7 @@ class DenseState:
             ledger.write()
             ledger.scores[:] = now
             self.changes = now - before
-        self.buffers = deque(self._make_buffers() for _ in range(self.threads.n_threads))
+        self.buffers = [self._make_buffers() for _ in range(self.threads.n_threads)]
 
     def _make_buffers(self) -> Buffers:
         """Memory for one more thread."""
@@ -168,7 +167,7 @@ class HostOdds(OddsShard):
             earlier = self._find_odds(ledger.truth, before), scores - before
         scales = choose_scales(self.largest, self.total)
         super().__init__(ledger.task.columns.codes, now, earlier, weight, scales, ledger.threads)
-        self.buffers = deque(self._make_buffers() for _ in range(self.threads.n_threads))
+        self.buffers = [self._make_buffers() for _ in range(self.threads.n_threads)]
 
     def _make_buffers(self) -> SampleBuffers:
         """Memory for one more thread."""
@@ -224,7 +223,7 @@ def learn_together(
     gather: Callable[[SampleBuffers, slice], None],
 ) -> list[Body]:
     """Learn few bodies, each by several threads: `draw_and_learn`, step by step."""
-    share, every, buffers = threads.share, range(len(rules)), list(memory)[: len(rules)]
+    share, every, buffers = threads.share, range(len(rules)), memory[: len(rules)]
     n_parts = -(-threads.n_threads // len(rules))
     n_drawn = len(buffers[0].plan.search.features.drawn)
     bodies: Array = np.empty((len(rules), buffers[0].plan.longest, 4))

@@ -5,8 +5,8 @@ how the work is divided. (Numba's own parallel loops are not used: two Python th
 both enter them.)
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from itertools import pairwise
 from typing import Any
 
@@ -16,16 +16,16 @@ from pyboomer.losses.joint_twin import make_scratch
 from pyboomer.losses.truth import JointTruth, Truth
 from pyboomer.losses.twins import update
 
-ENOUGH = 2**20  # numbers that a part should have to read, at least: to divide the work and wake up a thread takes time
-PARTS = 2  # for each thread, as threads do not run equally fast
+ENOUGH = 2**22  # numbers that a part should have to read, at least: to divide the work and wake up a thread takes time
+PARTS = 4  # for each thread, as threads do not run equally fast
 
 
 class Threads:
-    """Some threads, or just the one that calls."""
+    """Some threads, of which one is the one that calls."""
 
     def __init__(self, n_threads: int = 1) -> None:
         self.n_threads = n_threads
-        self.pool = start_pool(n_threads) if n_threads > 1 else None
+        self.pool = start_pool(n_threads - 1) if n_threads > 1 else None
 
     def close(self) -> None:
         """End the threads."""
@@ -34,21 +34,26 @@ class Threads:
 
     def share(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
         """Do all parts of some work; returns the results."""
-        if self.pool is None or len(parts) == 1:
-            return [work(part) for part in parts]
-        return list(self.pool.map(work, parts))
+        return self.share_buffers(lambda part, _: work(part), parts, [None] * self.n_threads)
 
-    def share_buffers(self, work: Callable[[Any, Any], Any], parts: Sequence[Any], buffers: deque[Any]) -> list[Any]:
+    def share_buffers(self, work: Callable[[Any, Any], Any], parts: Sequence[Any], buffers: Sequence[Any]) -> list[Any]:
         """The same for work that takes memory of its own, which there is for each thread."""
+        results: list[Any] = [None] * len(parts)
+        tickets = iter(range(len(parts)))  # a thread that is done with a part takes the next
 
-        def take(part: Any) -> Any:
-            own = buffers.popleft()
-            try:
-                return work(part, own)
-            finally:
-                buffers.append(own)
+        def run(own: Any) -> None:
+            for i in tickets:
+                results[i] = work(parts[i], own)
 
-        return self.share(take, parts)
+        first, *others = buffers[: max(1, min(self.n_threads, len(parts)))]
+        futures = [self.pool.submit(run, own) for own in others] if self.pool is not None else []
+        try:
+            run(first)
+        finally:
+            wait(futures)
+        for future in futures:
+            future.result()
+        return results
 
     def divide(self, n: int, numbers: int, step: int = 1) -> list[slice]:
         """Parts of n examples of so many numbers each, as many as are worth their while."""

@@ -51,11 +51,11 @@ def describe_decoding(model: "RuleEstimator") -> dict[str, Any]:
     What is not among them (calibrated probabilities, F1 without known label vectors, a user's own loss) is replaced by
     what the loss does, and a `note` says so.
     """
-    decision, note = model._find_decision(), None
+    decision, note = model.get_fitted().decision, None
     if not _can_be_followed(decision):
         asked = f"decode={decision.decode!r}" if decision.thresholds is None else "decode=thresholds"
         note = f"This model predicts with {asked}; here, labels are predicted as the loss does, which may differ."
-        decision = model._find_decision("loss")
+        decision = model.get_fitted("loss").decision
     if not _can_be_followed(decision):
         note = f"The loss {decision.loss.name!r} is code of its own: here, labels are predicted by sign instead."
         return {"kind": "sign", "note": note}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array, Matrix
 from pyboomer.data.examples import read_examples
@@ -22,6 +21,7 @@ from pyboomer.explore.judging import make_judge
 from pyboomer.explore.page.packing import pack
 from pyboomer.explore.page.recipe import describe_decoding
 from pyboomer.explore.shapes.steps import list_columns
+from pyboomer.learning.fitted import FittedModel
 from pyboomer.losses import Loss
 from pyboomer.predicting.decision import Decision
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -80,13 +80,13 @@ def summarise(
         How many of the examples, drawn at random, are part of the summary. Fewer are, if they have very many features.
     title : str, optional
     """
-    check_is_fitted(model, "rules_")
+    fitted = model.get_fitted()
     if isinstance(max_examples, bool) or not isinstance(max_examples, int | np.integer) or max_examples < 0:
         raise ValueError(f"max_examples must be a whole number of at least 0, got {max_examples!r}")
     if X is None and y is not None:
         raise ValueError("y is given without X: the labels of which examples?")
-    data = None if X is None else _read_data(model, X, y)
-    rules, decision = model.rules_, model._find_decision()
+    data = None if X is None else _read_data(fitted, X, y)
+    rules, decision = fitted.rules, fitted.decision
     image = find_image(rules.feature_names)
     shown = (np.arange(len(rules.feature_names)) if image else np.unique(rules.condition_features)).astype(np.int64)
     kind = find_kind(decision)
@@ -117,9 +117,9 @@ def find_kind(decision: Decision) -> str:
     return {"numbers": "numbers", "class": "classes"}.get(decision.rule, "labels")
 
 
-def _read_data(model: "RuleEstimator", X: Any, y: Any) -> Data:
-    matrix = model._read_table(X)
-    truth = None if y is None else model._read_labels(y, model._form)
+def _read_data(fitted: FittedModel, X: Any, y: Any) -> Data:
+    matrix = fitted.read_matrix(X)
+    truth = None if y is None else fitted.label_format.read(y)
     if truth is not None and len(truth.values) != matrix.shape[0]:
         raise ValueError(f"X has {matrix.shape[0]} examples, but y has {len(truth.values)}")
     if matrix.shape[0] == 0:
@@ -323,12 +323,13 @@ def _measure(model: Any, data: Data, counts: list[int]) -> Iterator[dict[str, An
     assert truth is not None
     if truth.known is not None and not truth.known.any():
         return
-    examples, decision = read_examples(data.matrix, truth, None), model._find_decision()
+    fitted = model.get_fitted()
+    examples, decision = read_examples(data.matrix, truth, None), fitted.decision
     names = {"loss": "mean loss"}
     if len(examples.Y) * _count_operations(model, decision) <= MOST_DECODING:
         names |= METRIC_TITLES.get(find_kind(decision), {})
     judges = [make_judge(model, name, examples) for name in names]
-    stages = model._accumulate(model.rules_, examples.matrix, counts)
+    stages = fitted.stage_scores(examples.matrix, counts)
     points = np.array([[judge.rate(scores) for judge in judges] for scores in stages])
     for i, title in enumerate(names.values()):
         yield _curve(title, counts, points[:, i].tolist())

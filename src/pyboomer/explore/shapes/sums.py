@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pyboomer.arrays import Array, Matrix
 from pyboomer.explore.shapes.functions import FeatureShape, PairShape, ShapeFunctions
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
 def shape_functions(model: "RuleEstimator", X: Any = None) -> ShapeFunctions:
     """What a fitted model says by single features and by pairs of them; see `RuleEstimator.shape_functions`."""
-    check_is_fitted(model, "rules_")
-    return find_shapes(model.rules_, None if X is None else model._read_table(X))
+    fitted = model.get_fitted()
+    return find_shapes(fitted.rules, None if X is None else fitted.read_matrix(X))
 
 
 def find_shapes(rules: RuleEnsemble, matrix: Matrix | None = None) -> ShapeFunctions:

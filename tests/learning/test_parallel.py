@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
 
-from pyboomer import BoomerClassifier, estimator
-from pyboomer.engine import promise
-from pyboomer.engine.promise import count_threads
+from pyboomer import BoomerClassifier
+from pyboomer.learning import fitted, parallel, sizing
+from pyboomer.learning.parallel import count_threads
 
 
 def count_all() -> list[int]:
@@ -25,7 +25,7 @@ def count_all() -> list[int]:
 def test_many_examples_are_learned_by_all_cores_up_to_eight(
     cores: int, used: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(promise, "effective_n_jobs", lambda n_jobs: cores if n_jobs == -1 else n_jobs or 1)
+    monkeypatch.setattr(parallel, "effective_n_jobs", lambda n_jobs: cores if n_jobs == -1 else n_jobs or 1)
     assert count_all() == [1, used, 2, 1]
 
 
@@ -42,15 +42,15 @@ def test_so_has_each_job_of_a_pool(pool: Any) -> None:
 
 
 def test_no_more_threads_are_used_than_joblib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promise, "effective_n_jobs", lambda n_jobs: 6 if n_jobs == -1 else n_jobs)
+    monkeypatch.setattr(parallel, "effective_n_jobs", lambda n_jobs: 6 if n_jobs == -1 else n_jobs)
     with parallel_config(backend="threading", n_jobs=3):
         assert count_threads("auto", much=True) == 3
     assert count_threads("auto", much=True) == 6
 
 
 def test_the_default_learns_and_predicts_the_same_with_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimator, "MANY", 100)
-    monkeypatch.setattr(estimator, "WORTHWHILE", 100)
+    monkeypatch.setattr(sizing, "MANY", 100)
+    monkeypatch.setattr(fitted, "WORTHWHILE", 100)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(5000, 6))
     Y = (X[:, :3] + rng.normal(size=(len(X), 3)) > 0).astype(int)
@@ -61,7 +61,7 @@ def test_the_default_learns_and_predicts_the_same_with_any_number_of_cores(monke
             asked.append(n_jobs)
             return cores
 
-        monkeypatch.setattr(promise, "effective_n_jobs", count)
+        monkeypatch.setattr(parallel, "effective_n_jobs", count)
         return BoomerClassifier(n_rules=20, max_bins=64, random_state=1).fit(X, Y)
 
     one, three = learn(1), learn(3)
