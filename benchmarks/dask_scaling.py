@@ -1,14 +1,16 @@
-"""What does a cluster cost beside the threads of one machine, and does data larger than a worker train?
+"""What does a cluster cost beside the threads of one machine, and how much faster are more workers?
 
-For each number of examples: one machine with two threads, Dask clusters of one and of two workers with a thread each,
-and XGBoost on a cluster of two. Blocks are made by the workers when they are asked for, so that no process ever has
-all of X. Each measurement has processes of its own; a row is stored as soon as it is there, and not measured again.
+By default: a million examples on one machine with two threads, and on a Dask cluster of two workers with a thread each;
+two million on a cluster of one such worker, and of eight. Each measurement has processes of its own. Workers read
+blocks from files when they are asked for, so that no process of a cluster ever has all of X. A row is stored as soon as
+it is there, and not measured again. Other sizes and systems, such as XGBoost, are options.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,29 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import begin, is_installed, make_parser, print_head, print_row
+from common import begin, is_installed, make_network, make_parser, print_head, print_row
 
-L, K = 50, 20
 BLOCK = 100_000
-SYSTEMS = ("local", "cluster-1", "cluster-2", "xgboost-2")
-TITLES = {
-    "local": "one machine, two threads",
-    "cluster-1": "cluster, one worker",
-    "cluster-2": "cluster, two workers",
-    "xgboost-2": "XGBoost, two workers",
-}
+TARGETS = ((10**6, "threads-2", "cluster-2"), (2 * 10**6, "cluster-1", "cluster-8"))
+COMPILES = 120  # rules that are learned before the clock runs; rounds have two rules by then
 
 
-def make_block(number: int, n: int) -> np.ndarray:
-    """Features of a block, which depend on its number alone."""
-    return np.random.default_rng([7, number]).normal(size=(n, L))
+def make_data(folder: Path, n: int) -> None:
+    """Write X and Y to files."""
+    for name, values in zip("XY", make_network(n, seed=1), strict=True):
+        np.save(folder / f"{name}-{n}.npy", values)
 
 
-def make_labels(X: np.ndarray) -> np.ndarray:
-    """Labels of a block: sums of a few features, some bent, above a limit."""
-    rng = np.random.default_rng(3)
-    weights = rng.normal(size=(L, K)) * (rng.random((L, K)) < 0.1)
-    return (X @ weights + 0.5 * np.sin(3 * X[:, :K]) > rng.uniform(0.3, 1.5, K)).astype(np.int8)
+def load_block(folder: Path, name: str, n: int, number: int) -> np.ndarray:
+    """Read a block."""
+    return np.array(np.load(folder / f"{name}-{n}.npy", mmap_mode="r")[number * BLOCK : (number + 1) * BLOCK])
 
 
 # --- One measurement, in a process of its own -------------------------------------------------------------------------
@@ -67,53 +62,47 @@ def watch(owner: Any, read_cpu: Callable[[], dict[str, float]]) -> dict[str, flo
 
 
 def count_messages() -> None:
-    """Let a worker count what it is answered, and how many bytes that is."""
+    """Let a worker count the messages it is answered by other workers, and their bytes."""
     import pickle
 
-    from pyboomer.dask.team import WorkerTeam
+    from pyboomer.dask.team import Member
 
-    ask = WorkerTeam.ask
-    WorkerTeam.counted = [0, 0]
+    ask_one = Member.ask_one
+    Member.counted = [0, 0]
 
-    def counting(self: Any, orders: Any) -> Callable[[], Any]:
-        wait = ask(self, orders)
+    async def counting(self: Any, address: str, *message: Any) -> Any:
+        answer = await ask_one(self, address, *message)
+        if address != self.worker.address:
+            buffers: list[Any] = []
+            size = len(pickle.dumps(answer, protocol=5, buffer_callback=buffers.append))
+            Member.counted[0] += 1
+            Member.counted[1] += size + sum(buffer.raw().nbytes for buffer in buffers)
+        return answer
 
-        def wait_and_count() -> Any:
-            answers = wait()
-            WorkerTeam.counted[0] += len(answers) - 1
-            if WorkerTeam.counted[0] <= 40:  # to measure takes its time: the first are enough
-                WorkerTeam.counted[1] += sum(len(pickle.dumps(answer)) for answer in answers[1:])
-            return answers
-
-        return wait_and_count
-
-    WorkerTeam.ask = counting
+    Member.ask_one = counting
 
 
 def tell_messages() -> tuple[int, int]:
     """What was counted."""
-    from pyboomer.dask.team import WorkerTeam
+    from pyboomer.dask.team import Member
 
-    return tuple(WorkerTeam.counted)
+    return tuple(Member.counted)
 
 
-def measure(system: str, n: int, n_rules: int, max_samples: Any, memory: str | None) -> dict[str, Any]:
-    """Fit twice, the second time for the clock; `seconds` of a rule are those of learning alone."""
-    options = {"loss": "label-wise-logistic", "random_state": 1, "max_samples": max_samples}
-    counts = [min(n, BLOCK)] * max(1, n // BLOCK)
-    if system == "local":
+def measure(system: str, n: int, n_rules: int, memory: str | None, folder: str) -> dict[str, Any]:
+    """Fit twice, the second time for the clock; `rule` is the time of a rule in learning alone."""
+    options = {"loss": "label-wise-logistic", "random_state": 1, "max_samples": min(20_000, n // 8)}
+    name, count = system.split("-")
+    if name == "threads":
         from pyboomer import BoomerClassifier
-        from pyboomer.engine.cpu.engines import BinnedEngine
+        from pyboomer.engine.cpu.engines import HostEngine
 
-        X = np.empty((n, L))
-        for number, size in enumerate(counts):
-            X[number * BLOCK : number * BLOCK + size] = make_block(number, size)
-        Y = np.concatenate([make_labels(X[i * BLOCK : i * BLOCK + size]) for i, size in enumerate(counts)])
-        few = min(n, 20_001 * 8)
-        BoomerClassifier(n_rules=3, n_jobs=2, **options).fit(X[:few], Y[:few])  # compiles
-        spent = watch(BinnedEngine, lambda: {"both threads": time.process_time() / 2})
+        X, Y = (np.load(Path(folder) / f"{name}-{n}.npy") for name in "XY")
+        few = min(n, 2 * BLOCK)
+        BoomerClassifier(n_rules=COMPILES, n_jobs=int(count), **options).fit(X[:few], Y[:few])
+        spent = watch(HostEngine, lambda: {"all threads": time.process_time() / int(count)})
         begin = time.perf_counter()
-        BoomerClassifier(n_rules=n_rules, n_jobs=2, **options).fit(X, Y)
+        BoomerClassifier(n_rules=n_rules, n_jobs=int(count), **options).fit(X, Y)
         whole = time.perf_counter() - begin
         return {name: value / (n_rules - 1) for name, value in spent.items()} | {"fit": whole, "peak": read_peak()}
 
@@ -121,17 +110,22 @@ def measure(system: str, n: int, n_rules: int, max_samples: Any, memory: str | N
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    n_workers = int(system[-1])
+    load = dask.delayed(load_block, pure=True)
+
+    def read(letter: str, width: int, dtype: Any) -> Any:
+        counts = [min(BLOCK, n - begin) for begin in range(0, n, BLOCK)]
+        blocks = [load(Path(folder), letter, n, number) for number in range(len(counts))]
+        return da.concatenate(
+            [da.from_delayed(b, (m, width), dtype=dtype) for b, m in zip(blocks, counts, strict=True)]
+        )
+
     settings = {"memory_limit": memory} if memory else {}
     with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", **settings) as cluster,
+        LocalCluster(n_workers=int(count), threads_per_worker=1, dashboard_address=":0", **settings) as cluster,
         Client(cluster) as client,
     ):
-        blocks = [dask.delayed(make_block, pure=True)(number, size) for number, size in enumerate(counts)]
-        X = da.concatenate([da.from_delayed(b, (m, L), dtype=np.float64) for b, m in zip(blocks, counts, strict=True)])
-        labels = [dask.delayed(make_labels, pure=True)(block) for block in blocks]
-        Y = da.concatenate([da.from_delayed(b, (m, K), dtype=np.int8) for b, m in zip(labels, counts, strict=True)])
-        found = (_measure_xgboost if system.startswith("xgboost") else _measure_ours)(client, X, Y, n_rules, options)
+        X, Y = read("X", 50, np.float32), read("Y", 20, np.int8)
+        found = (_measure_xgboost if name == "xgboost" else _measure_ours)(client, X, Y, n_rules, options)
         peaks = client.run(read_peak)
         return found | {"peak": max(peaks.values()), "client": read_peak()}
 
@@ -141,18 +135,17 @@ def _measure_ours(client: Any, X: Any, Y: Any, n_rules: int, options: dict[str, 
     from pyboomer.dask.team import TeamEngine
 
     few = min(X.shape[0], 2 * BLOCK)
-    DaskBoomerClassifier(n_rules=3, **options).fit(X[:few], Y[:few])  # compiles
+    DaskBoomerClassifier(n_rules=COMPILES, **options).fit(X[:few], Y[:few])
     client.run(count_messages)
     spent = watch(TeamEngine, lambda: client.run(time.process_time))
     begin = time.perf_counter()
     DaskBoomerClassifier(n_rules=n_rules, **options).fit(X, Y)
     whole = time.perf_counter() - begin
-    counted = max(client.run(tell_messages).values())
-    size = counted[1] / max(min(counted[0], 40), 1)
+    counted = np.sum(list(client.run(tell_messages).values()), axis=0)
     return {name: value / (n_rules - 1) for name, value in spent.items()} | {
         "fit": whole,
         "messages": counted[0] / n_rules,
-        "bytes": size * counted[0] / n_rules,
+        "bytes": counted[1] / n_rules,
     }
 
 
@@ -178,42 +171,49 @@ def run_apart(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_tasks(args: argparse.Namespace) -> list[dict[str, Any]]:
-    tasks = []
-    for n in args.rows:
-        for system in args.systems:
-            n_rules = max(5, min(args.rules, int(args.rules * 1e6 / n)))
-            rounds = {"xgboost-2": max(2, n_rules // 10)}
-            if not (system == "local" and n > args.largest_local):
-                tasks.append({"system": system, "n": n, "n_rules": rounds.get(system, n_rules)})
-    return tasks
+    pairs = [(n, system) for n, *systems in TARGETS for system in systems]
+    if args.rows:
+        pairs = [(n, system) for n in args.rows for system in args.systems]
+    return [
+        {"system": system, "n": n, "n_rules": max(2, args.rules // 100) if "xgboost" in system else args.rules}
+        for _ in range(args.repeats)
+        for n, system in pairs
+    ]
+
+
+def name_system(system: str) -> str:
+    name, count = system.split("-")
+    titles = {"threads": "one machine, {} threads", "cluster": "cluster, {} workers", "xgboost": "XGBoost, {} workers"}
+    return titles[name].format(count).replace(" 1 workers", " one worker")
 
 
 def main() -> None:
-    parser = make_parser(__doc__, repeats=1)
-    parser.add_argument("--rows", nargs="+", type=lambda text: int(float(text)), default=[10**5, 10**6, 10**7])
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
-    parser.add_argument("--rules", type=int, default=200, help="rules; fewer with more than a million examples")
+    parser = make_parser(__doc__, repeats=2)
+    parser.add_argument("--rows", nargs="+", type=lambda text: int(float(text)), help="instead of the default")
     parser.add_argument(
-        "--largest-local", type=float, default=10**6, help="examples that one machine can hold as float64"
+        "--systems",
+        nargs="+",
+        default=["threads-2", "cluster-2"],
+        metavar="NAME-COUNT",
+        help="for --rows: also xgboost-2",
     )
-    parser.add_argument("--max-samples", default="20000", help="of examples, for each rule: a number, or none for all")
+    parser.add_argument("--rules", type=int, default=1000)
     parser.add_argument("--memory", help="memory limit of a worker, such as 1GB")
     parser.add_argument("--task", type=json.loads, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    max_samples = None if args.max_samples == "none" else int(args.max_samples)
     if args.task:
         print(json.dumps(measure(**args.task)))
         return
     if args.quick:
-        args.rows, args.rules = [200_000], 10
+        args.rows, args.rules, args.repeats = [200_000], 130, 1
     done: list[dict[str, Any]] = []
     if args.json and args.json.exists():
         done = json.loads(args.json.read_text())["rows"]
     store = begin("A cluster beside one machine", args, ("dask", "distributed", "xgboost"))
     for row in done:
         store.add(**row)
-    if not is_installed("xgboost"):
-        args.systems = [system for system in args.systems if not system.startswith("xgboost")]
+    if any("xgboost" in system for system in args.systems) and not is_installed("xgboost"):
+        args.systems = [system for system in args.systems if "xgboost" not in system]
     print_head(
         (
             "examples",
@@ -227,23 +227,36 @@ def main() -> None:
             "KB per rule",
         )
     )
-    for task in list_tasks(args):
-        task |= {"max_samples": max_samples, "memory": args.memory}
-        row = next((row for row in done if all(row.get(key) == value for key, value in task.items())), None)
-        if row is None:
-            row = task | run_apart(task)
-            store.add(**row)
-        print_row(
-            f"{row['n']:,}",
-            TITLES[row["system"]],
-            f"{1000 * row['rule']:.1f}",
-            f"{1000 * row['cpu']:.1f}" if "cpu" in row else "",
-            f"{row['fit']:.1f}",
-            f"{row['peak']:.0f}",
-            f"{row['client']:.0f}" if "client" in row else "",
-            f"{row['messages']:.1f}" if "messages" in row else "",
-            f"{row['bytes'] / 1000:.0f}" if "bytes" in row else "",
-        )
+    best: dict[tuple[int, str], float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for task in list_tasks(args):
+            task |= {"memory": args.memory}
+            row = next((row for row in done if all(row.get(key) == value for key, value in task.items())), None)
+            if row is None:
+                if not (Path(folder) / f"X-{task['n']}.npy").exists():
+                    make_data(Path(folder), task["n"])
+                row = task | run_apart(task | {"folder": folder})
+                store.add(**row)
+            else:
+                done.remove(row)
+            key = row["n"], row["system"]
+            best[key] = min(best.get(key, np.inf), row["rule"])
+            print_row(
+                f"{row['n']:,}",
+                name_system(row["system"]),
+                f"{1000 * row['rule']:.1f}",
+                f"{1000 * row['cpu']:.1f}" if "cpu" in row else "",
+                f"{row['fit']:.1f}",
+                f"{row['peak']:.0f}",
+                f"{row['client']:.0f}" if "client" in row else "",
+                f"{row['messages']:.1f}" if "messages" in row else "",
+                f"{row['bytes'] / 1000:.0f}" if "bytes" in row else "",
+            )
+    print()
+    for n, one, other in TARGETS:
+        if (n, one) in best and (n, other) in best:
+            ratio = best[n, other] / best[n, one]
+            print(f"{n:,} examples: {name_system(other)} take {ratio:.2f} times as long as {name_system(one)}.")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pyboomer.data.examples import Examples, count_nonzero, read_examples
 from pyboomer.data.labels import LabelFormat, read_labels
 from pyboomer.data.tables import Features, Table, read_table
 from pyboomer.data.targets import TargetFormat
-from pyboomer.engine.cluster.shard import Block
+from pyboomer.engine.cluster.task import Block
 from pyboomer.engine.fixed import choose_unit, fix_values
 from pyboomer.learning.training import in_units, take_targets
 from pyboomer.predicting.decoding import group_equal, pack_bits

@@ -35,8 +35,7 @@ from pyboomer.dask.team import TeamEngine
 from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.data.tables import Table, check_feature_names, warn_of_identifiers
-from pyboomer.engine.cluster.engine import Summary, check_settings, learn_default_head, make_task, suits_odds
-from pyboomer.engine.cluster.shard import ClusterTask
+from pyboomer.engine.cluster.task import ClusterTask, Summary, check_settings, learn_default_head, suits_odds
 from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.rounds import find_round
 from pyboomer.learning import sizing
@@ -187,7 +186,7 @@ def plan_task(settings: Settings, data: ClusterData, n_rules: int) -> ClusterTas
         default = learn_default_head(Task(None, *take_targets(examples)), settings)
     nominal = mark_bins(len(schema.names), schema.nominal)
     n_labels, fixed = examples.Y.shape[1], data.training.fixed_features
-    return make_task(settings, data.summary, n_labels, nominal, fixed, default, n_rules)
+    return ClusterTask(settings, data.summary, n_labels, nominal, fixed, default, n_rules)
 
 
 # --- What is known of all examples ------------------------------------------------------------------------------------

@@ -22,9 +22,10 @@ from distributed.protocol import ToPickle
 from distributed.utils_comm import gather_from_workers
 from joblib import parallel_config
 
-from pyboomer.engine.cluster.engine import ClusterEngine
-from pyboomer.engine.cluster.shard import ClusterTask, Learned, SampledRows, Shard, make_shard
-from pyboomer.engine.cluster.states import Updates
+from pyboomer.engine.cluster.engine import ClusterEngine, make_shard
+from pyboomer.engine.cluster.leader import Updates
+from pyboomer.engine.cluster.shard import Learned, SampledRows, Shard
+from pyboomer.engine.cluster.task import ClusterTask
 from pyboomer.engine.protocol import Chunk
 from pyboomer.learning.parallel import count_threads
 
@@ -127,7 +128,7 @@ def _make_handler(address: str) -> Callable[..., Any]:
 
 
 class WorkerTeam:
-    """The team as the thread of its leader sees it, see `engine.cluster.states.Team`.
+    """The team as the thread of its leader sees it, see `engine.cluster.leader.Team`.
 
     `threads` says how many threads each worker has, by address; the leader is the first, so that the body of a round of
     one rule is learned where it is needed next.

@@ -12,17 +12,19 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array
 from pyboomer.columns.binned import bin_columns
 from pyboomer.engine.choice import make_engine
-from pyboomer.engine.cluster import states
-from pyboomer.engine.cluster.engine import (
+from pyboomer.engine.cluster import leader
+from pyboomer.engine.cluster.engine import ClusterEngine, make_shard
+from pyboomer.engine.cluster.leader import Updates
+from pyboomer.engine.cluster.odds import ShardOfOdds
+from pyboomer.engine.cluster.shard import Learned, Shard
+from pyboomer.engine.cluster.task import (
     MOST_SAMPLES,
-    ClusterEngine,
+    Block,
+    ClusterTask,
     Summary,
     check_settings,
     learn_default_head,
-    make_task,
 )
-from pyboomer.engine.cluster.shard import Block, Learned, Shard, ShardOfOdds, make_shard
-from pyboomer.engine.cluster.states import Updates
 from pyboomer.engine.fixed import choose_unit, fix_values
 from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.rounds import find_round
@@ -76,7 +78,7 @@ def make_cluster(
     if task.Y.dtype == np.int8 and n_rules == 0:
         default = learn_default_head(task._replace(columns=None), settings)
     nothing = np.empty(0, dtype=np.int64)
-    given = make_task(settings, summary, n_labels, task.columns.nominal, nothing, default, n_rules)
+    given = ClusterTask(settings, summary, n_labels, task.columns.nominal, nothing, default, n_rules)
     edges, blocks = sorted(division), []
     for a, b in pairwise(edges):
         own = [None if array is None else array[a:b] for array in (weight, task.label_weight, scores, before)]
@@ -166,7 +168,7 @@ def test_small_samples_and_a_label_wise_loss_give_the_rules_of_this_process_bit_
     case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(1)
-    monkeypatch.setattr(states, "MOST_BYTES", 3 * 150 * 30)  # three samples
+    monkeypatch.setattr(leader, "MOST_BYTES", 3 * 150 * 30)  # three samples
     case = {"rules_per_round": 8, "max_conditions": 4, "weighted": False, "absent": False, "unknown": False} | case
     weight = np.where(rng.random(N) < 0.3 * case.pop("absent"), 0.0, 1.0)
     weight = np.where(case.pop("weighted"), rng.random(N) + 0.1, weight)
@@ -185,7 +187,7 @@ def test_small_samples_and_a_label_wise_loss_give_the_rules_of_this_process_bit_
         cluster = make_cluster(task, replace(settings, n_threads=n_threads), division, n_shards)
         assert all(isinstance(shard, ShardOfOdds) for shard in cluster.odds.leader.team.shards)  # type: ignore[attr-defined]
         found: list[Any] = []
-        for counts in ((100, 5, 300), (1, 23)):
+        for counts in ((100, 7, 300), (1, 23)):
             for count in counts:
                 cluster.learn(count)
             found += [*list_bits(cluster.take_rules()), cluster.training_loss()]
