@@ -79,9 +79,9 @@ def main() -> None:
     lines = [
         "# Rounds of rules",
         "",
-        f"{REPEAT}`python benchmarks/rounds.py --publish docs/results/rounds.md`. The default settings, with rounds of at most "
-        "1, 8 and 32 rules: the first of three folds of benchmark sets, and labels of a random network with 20,000 "
-        f"unseen examples. Means and standard deviations over {args.seeds} seeds. {machine['date']}.",
+        f"{REPEAT}`python benchmarks/rounds.py --publish docs/results/rounds.md`. The default settings, with rounds of",
+        "at most 1, 8 and 32 rules: the first of three folds of benchmark sets, and labels of a random network with",
+        f"20,000 unseen examples. Means and standard deviations over {args.seeds} seeds. {machine['date']}.",
         "",
         format_table(columns, rows),
     ]
