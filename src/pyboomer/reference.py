@@ -20,6 +20,7 @@ from pyboomer.losses.constant import minimise_constant
 from pyboomer.rules.precision import FLOOR, NOISE, TIE, midpoint
 
 Condition = tuple[int, str, float]  # feature, operator, value
+GROWTH = 50  # a round that begins with rule t has t / 50 rules, at most
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def learn_rules(
 
 def count_rules(t: int, setting: Setting) -> int:
     """How many rules there are in the round that begins with rule t: the first rules change much, and learn alone."""
-    return max(min(t // 50, setting.rules_per_round), 1)
+    return max(min(t // GROWTH, setting.rules_per_round), 1)
 
 
 def learn_body(

@@ -10,10 +10,10 @@ import pytest
 from emulation import COMPILER, EmulatedDevice
 
 from pyboomer.columns.binned import MISSING, SHARED, BinnedColumns
-from pyboomer.columns.needless import find_heirs
 from pyboomer.compiling.device import NoDevice, find_device
 from pyboomer.engine.cpu.engines import BinnedEngine
 from pyboomer.engine.cuda import engine as engine_module
+from pyboomer.engine.cuda import plan as plan_module
 from pyboomer.engine.cuda.engine import CudaEngine
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.promise import Chunk, Settings, Task
@@ -55,11 +55,7 @@ def learn(engine: Any, n_rules: int) -> Chunk:
     engine.learn(n_rules - n_rules // 2)
     chunks = engine.take_rules()
     names = [name for name in Chunk._fields if name != "heirs"]
-    joined = {name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names}
-    if chunks[0].heirs is not None:
-        starts = np.cumsum([0, *(len(chunk.conditions) for chunk in chunks[:-1])])
-        joined["heirs"] = np.concatenate([chunk.heirs + start for chunk, start in zip(chunks, starts, strict=True)])
-    return Chunk(**joined)
+    return Chunk(**{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names})
 
 
 def make_settings(**options: Any) -> Settings:
@@ -175,8 +171,6 @@ def test_rules_are_those_of_the_reference(case: dict[str, Any], device: Any) -> 
     scores = device.read(engine.arrays["scores"]) + (task.Y if settings.loss is squared_error else 0)
     expected = settings.loss.mean_value(Y, scores, weight, task.weight)
     assert engine.training_loss() == pytest.approx(expected, rel=1e-6)
-    offsets = np.append(0, np.cumsum(chunk.n_conditions))
-    np.testing.assert_array_equal(chunk.heirs, find_heirs(task.columns, N, chunk.conditions, offsets))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +214,7 @@ def test_long_rules_are_learned_in_several_goes(device: Any, monkeypatch: pytest
     assert whole.n_conditions.max() > 4
     for name in ("AT_ONCE", "STEPS"):
         monkeypatch.setattr(engine_module, name, 2)
-    monkeypatch.setattr(engine_module, "RULES", 2)
+    monkeypatch.setattr(plan_module, "RULES", 2)
     assert_same_bits(learn(CudaEngine(task, settings, device=device), 3), whole)
 
 

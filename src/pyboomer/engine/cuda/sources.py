@@ -4,7 +4,7 @@ from functools import cache
 
 from pyboomer.compiling.device import read_files
 
-PARTS = ("common.cuh", "sampling.cu", "narrowing.cu", "bins.cu", "rating.cu", "heads.cu", "update.cu", "needless.cu")
+PARTS = ("common.cuh", "sampling.cu", "narrowing.cu", "bins.cu", "rating.cu", "heads.cu", "update.cu")
 
 
 @cache

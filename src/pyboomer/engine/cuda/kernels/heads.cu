@@ -1,63 +1,86 @@
 // Heads: the scores of a finished rule, from sums over all examples that it covers (Alg. 2).
 //
 //   p_k = -g_k / (h_k + l2)           (Eq. 17), where the Hessian is diagonal
-//   (H + l2 I) p = -g                 (Eq. 16), where H = diag(a) - sum_n w_n g_n g_n^T: by conjugate gradients
+//   (H + l2 I) p = -g                 (Eq. 16), where H = diag(a) - sum_n w_n b_n b_n^T: by conjugate gradients
+//
+// Statistics are those at the beginning of the round. With f_n the scores that rules of the round before have given to an
+// example, its gradient is now g_n + H_n f_n, and b_n is what g_n was. The masks tell which rules these are.
+
+// What the rule is that gets its head: a part of the round.
+struct Target {
+  int rule;      // of the round
+  i64 slot;
+  const State* s;
+  int m;
+  int* labels;
+  bool is_first;  // so that no scores have been given
+};
+__device__ Target find_target(const Fit& f) {
+  const Round& round = *f.round;
+  int rule = round.n_heads;
+  i64 slot = find_slot(round, rule);
+  return {rule, slot, f.states + rule - round.begin, f.out_count[slot], f.out_labels + slot * f.K, rule == 0 && !f.pending};
+}
+
+// sums[q] += the scores of an example for a label, those that some rules of the round give, one after another
+template <int Q>
+__device__ void add_heads(const Fit& f, i64 row, int first, int last, const int (&labels)[Q], double (&sums)[Q]) {
+  for (int w = first / 32; 32 * w < last; w++) {
+    u32 mask = f.masks[w * f.N + row];
+    if (32 * w < first) mask &= FULL << (first - 32 * w);
+    if (32 * w + 32 > last) mask &= (1u << (last - 32 * w)) - 1;
+    for (; mask; mask &= mask - 1) {
+      const double* head = f.heads + (i64)(32 * w + __ffs(mask) - 1) * f.K;
+#pragma unroll
+      for (int q = 0; q < Q; q++)
+        if (labels[q] >= 0) sums[q] += head[labels[q]];
+    }
+  }
+}
+
+// The scores that the rules of the round before have given
+template <int Q>
+__device__ void find_given(const Fit& f, i64 row, int rule, const int (&labels)[Q], double (&sums)[Q]) {
+#pragma unroll
+  for (int q = 0; q < Q; q++) sums[q] = f.pending && labels[q] >= 0 ? f.pending[row * f.K + labels[q]] : 0;
+  add_heads(f, row, 0, rule, labels, sums);
+}
 
 // What is written down when the head is found: x are the scores before shrinkage.
-__device__ void finish_head(const Fit& f, State& s, const double* x, double gain) {
-  i64 slot = s.rule - f.first;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
-    f.out_labels[slot * f.K + k] = f.labels[k];
-    f.out_scores[slot * f.K + k] = f.learning_rate * x[k];  // Alg. 1, line 8
-  }
-  if (threadIdx.x == 0) {
-    f.out_size[slot] = s.size;
-    f.out_count[slot] = s.m;
-    f.out_facts[2 * slot] = gain;
-    f.out_facts[2 * slot + 1] = s.coverage;
-    s.solved = 1;
-  }
-}
-
-// result[c] += sum over covered examples of a term of the column, a whole number, for the columns of a block
-template <class Term>
-__device__ void sum_columns(const Fit& f, const State& s, int n_columns, i64* result, Term term) {
-  __shared__ i64 sums[THREADS];
-  int span = (int)f.span, lane = threadIdx.x & 31, per_warp = 32 / span, column = blockIdx.y * span + lane % span;
-  i64 sum = 0;
-  if (column < n_columns) {
-    int step = gridDim.x * WARPS * per_warp;
-#pragma unroll 4
-    for (int j = (blockIdx.x * WARPS + (threadIdx.x >> 5)) * per_warp + lane / span; j < s.n_covered; j += step)
-      sum += term(f.covered[j], j);
-  }
-  sums[threadIdx.x] = sum;
+__device__ void finish_head(const Fit& f, const Target& t, const double* x, double gain) {
+  Round& round = *f.round;
+  double* head = f.heads + t.rule * f.K;
+  for (int k = threadIdx.x; k < f.K; k += blockDim.x) head[k] = 0;
   __syncthreads();
-  if ((int)threadIdx.x < span && column < n_columns) {
-    sum = 0;
-    for (int t = threadIdx.x; t < THREADS; t += span) sum += sums[t];
-    if (sum) add64(result + column, sum);
+  int m = f.out_count[t.slot];
+  for (int k = threadIdx.x; k < m; k += blockDim.x)
+    f.out_scores[t.slot * f.K + k] = head[t.labels[k]] = f.learning_rate * x[k];  // Alg. 1, line 8
+  if (threadIdx.x == 0) {
+    f.out_facts[2 * t.slot] = gain;
+    f.out_facts[2 * t.slot + 1] = round.coverage;
+    round.n_heads += 1;
+    round.solved = 1;
   }
 }
 
-// Vectors of conjugate gradients.
-enum { D, X, R, DIRECTION, G, Z };
+// Vectors of a head, and of conjugate gradients.
+enum { D, X, R, DIRECTION, G, Z, FIRST, GAINS };
 __device__ double* get_vector(const Fit& f, int which) { return f.vectors + which * f.K; }
 
-// z = (D - g g^T / W)^-1 r, the matrix behind the bound, and the next direction z + beta * direction; returns r . z
-__device__ double precondition(const Fit& f, State& s, double old) {
-  double *d = get_vector(f, D), *r = get_vector(f, R), *g = get_vector(f, G), *z = get_vector(f, Z);
+// z = (D - b b^T / W)^-1 r, the matrix behind the bound, and the next direction z + beta * direction; returns r . z
+__device__ double precondition(const Fit& f, Round& round, int m, double old) {
+  double *d = get_vector(f, D), *r = get_vector(f, R), *b = get_vector(f, FIRST), *z = get_vector(f, Z);
   double *direction = get_vector(f, DIRECTION), product = 0, dot = 0, top = 0;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x)
-    if (d[k] > FLOOR) product += g[k] * r[k] / d[k];
+  for (int k = threadIdx.x; k < m; k += blockDim.x)
+    if (d[k] > FLOOR) product += b[k] * r[k] / d[k];
   product = block_sum(product);
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
-    z[k] = d[k] > FLOOR ? (r[k] + s.scale * product * g[k]) / d[k] : 0;
+  for (int k = threadIdx.x; k < m; k += blockDim.x) {
+    z[k] = d[k] > FLOOR ? (r[k] + round.scale * product * b[k]) / d[k] : 0;
     dot += r[k] * z[k];
   }
   dot = block_sum(dot);
   double beta = old > 0 ? dot / old : 0;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
+  for (int k = threadIdx.x; k < m; k += blockDim.x) {
     direction[k] = z[k] + beta * direction[k];
     top = fmax(top, fabs(direction[k]));
   }
@@ -65,72 +88,125 @@ __device__ double precondition(const Fit& f, State& s, double old) {
   if (threadIdx.x == 0) {
     int exponent;
     frexp(top, &exponent);
-    s.top = ldexp(1.0, exponent);
-    s.rz = dot;
+    round.top = ldexp(1.0, exponent);
+    round.rz = dot;
   }
   __syncthreads();
   return dot;
 }
 
-__device__ void finish_gradients(const Fit& f, State& s) {
+__device__ void finish_gradients(const Fit& f, const Target& t) {
+  int m = f.out_count[t.slot];
   double *x = get_vector(f, X), *g = get_vector(f, G), gain = 0;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) gain -= 0.5 * shrink(g[k], f.l1) * x[k];
-  finish_head(f, s, x, block_sum(gain));
+  for (int k = threadIdx.x; k < m; k += blockDim.x) gain -= 0.5 * shrink(g[k], f.l1) * x[k];
+  finish_head(f, t, x, block_sum(gain));
 }
 
-// Alg. 2, line 1: the sums; and the head, or the first direction towards it
-KERNEL sum_covered(const Fit* fit) {
+// dots[j] = b_n . f_n, with f_n the scores given; a covered example for each warp
+KERNEL project(const Fit* fit) {
   const Fit& f = *fit;
-  State& s = *f.state;
-  int m = s.m, n_columns = 2 * m + 1;
-  int span = (int)f.span, column = blockIdx.y * span + (threadIdx.x & 31) % span;
-  if ((int)blockIdx.y * span >= n_columns) return;
-  const float* source = 0;
-  double scale = f.w_scale * f.head_scale;
-  if (column < m) {
-    source = f.gradient + f.labels[column];
-    scale = f.g_scale[f.labels[column]] * f.head_scale;
-  } else if (column < 2 * m) {
-    source = f.curvature + f.labels[column - m];
-    scale = f.h_scale[f.labels[column - m]] * f.head_scale;
+  const Target t = find_target(f);
+  if (t.is_first) return;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  for (int j = blockIdx.x * WARPS + warp; j < t.s->n_covered; j += gridDim.x * WARPS) {
+    i64 row = t.s->covered[j];
+    double dot = 0;
+    for (int k = lane; k < f.K; k += 32) {
+      int labels[] = {k};
+      double given[1];
+      find_given(f, row, t.rule, labels, given);
+      dot += f.gradient[row * f.stride + k] * given[0];
+    }
+    dot = warp_sum(dot);
+    if (lane == 0) f.dots[j] = dot;
   }
-  const double* weight = f.weight;
-  i64 stride = f.stride;
-  sum_columns(f, s, n_columns, f.sums, [=](u32 row, int) -> i64 {
-    return __double2ll_rn((source ? (double)source[row * stride] : 1.0) * (weight[row] * scale));
-  });
-  if (!is_last_block(&s, (int)gridDim.x * ((n_columns + span - 1) / span))) return;
-  double *g = get_vector(f, G), *d = get_vector(f, D), *x = get_vector(f, X), *r = get_vector(f, R);
-  double coverage = (double)f.sums[2 * m] / (f.w_scale * f.head_scale);
-  bool choosing = s.choosing;  // of all threads, before one of them changes it
-  for (int k = threadIdx.x; k < m; k += blockDim.x) {
-    int label = f.labels[k];
-    g[k] = (double)f.sums[k] / ((double)f.g_scale[label] * f.head_scale);
-    d[k] = (double)f.sums[m + k] / ((double)f.h_scale[label] * f.head_scale);
-    if (choosing) f.gains[k] = rate_alone(f, g[k], d[k], coverage);
+}
+
+// Alg. 2, line 1: the sums; and the head, or the first direction towards it. A warp has 4 examples, and each of its lanes
+// has 4 of 32 labels, so that the lanes of an example read whole sectors.
+KERNEL sum_covered(const Fit* fit) {
+  const int Q = 4, LANES = 8, KINDS = 3 * Q + 1;
+  __shared__ i64 parts[WARPS][LANES * KINDS];
+  const Fit& f = *fit;
+  Round& round = *f.round;
+  const Target t = find_target(f);
+  int m = t.m, n_tiles = (m + 31) / 32, K = (int)f.K;
+  if ((int)blockIdx.y >= n_tiles) return;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x % LANES, labels[Q];
+  double g_scale[Q], h_scale[Q];
+#pragma unroll
+  for (int q = 0; q < Q; q++) {
+    int c = blockIdx.y * 32 + q * LANES + lane;
+    labels[q] = c < m ? t.labels[c] : -1;
+    g_scale[q] = c < m ? f.g_scale[labels[q]] * f.head_scale : 0;
+    h_scale[q] = c < m ? f.h_scale[labels[q]] * f.head_scale : 0;
+  }
+  i64 sums[KINDS] = {};
+  const u32* covered = t.s->covered;
+  int n = t.s->n_covered, step = gridDim.x * (THREADS / LANES);
+  for (int j = (blockIdx.x * THREADS + threadIdx.x) / LANES; j < n; j += step) {
+    i64 row = covered[j];
+    double w = f.weight[row], given[Q] = {}, dot = 0;
+    float b[Q], h[Q];
+#pragma unroll
+    for (int q = 0; q < Q; q++) {
+      b[q] = labels[q] >= 0 ? f.gradient[row * f.stride + labels[q]] : 0;
+      h[q] = labels[q] >= 0 ? f.curvature[row * f.stride + labels[q]] : 0;
+    }
+    if (!t.is_first) {
+      find_given(f, row, t.rule, labels, given);
+      if (f.outer) dot = f.dots[j];
+    }
+#pragma unroll
+    for (int q = 0; q < Q; q++) {
+      double g = b[q] + h[q] * given[q] - b[q] * dot;
+      sums[q] += __double2ll_rn(g * (w * g_scale[q]));
+      sums[Q + q] += __double2ll_rn(h[q] * (w * h_scale[q]));
+      if (f.outer) sums[2 * Q + q] += __double2ll_rn(b[q] * (w * g_scale[q]));
+    }
+    sums[3 * Q] += __double2ll_rn(w * (f.w_scale * f.head_scale));
+  }
+#pragma unroll
+  for (int i = 0; i < KINDS; i++) {
+    for (int o = LANES; o < 32; o <<= 1) sums[i] += __shfl_xor_sync(FULL, sums[i], o);
+    if ((threadIdx.x & 31) < LANES) parts[warp][i * LANES + lane] = sums[i];
   }
   __syncthreads();
-  for (int c = threadIdx.x; c < n_columns; c += blockDim.x) f.sums[c] = 0;
-  if (threadIdx.x == 0) s.coverage = coverage;
+  for (int i = threadIdx.x; i < LANES * KINDS; i += THREADS) {
+    i64 sum = 0;
+    for (int v = 0; v < WARPS; v++) sum += parts[v][i];
+    int kind = i / (Q * LANES), c = blockIdx.y * 32 + i % (Q * LANES);
+    if (kind == 3 ? c == 0 : c < m) add64(f.sums + kind * K + c, sum);
+  }
+  if (!is_last_block(&round.arrived, (int)gridDim.x * n_tiles)) return;
+  double *g = get_vector(f, G), *d = get_vector(f, D), *b = get_vector(f, FIRST), *gains = get_vector(f, GAINS);
+  double coverage = (double)f.sums[3 * K] / (f.w_scale * f.head_scale);
+  bool choosing = f.head != MULTI && f.out_size[t.slot] == 0;
+  for (int k = threadIdx.x; k < m; k += blockDim.x) {
+    int label = t.labels[k];
+    g[k] = (double)f.sums[k] / (f.g_scale[label] * f.head_scale);
+    d[k] = (double)f.sums[K + k] / (f.h_scale[label] * f.head_scale);
+    b[k] = (double)f.sums[2 * K + k] / (f.g_scale[label] * f.head_scale);
+    gains[k] = choosing ? rate_alone(f, g[k], d[k], b[k], coverage) : 0;
+  }
+  __syncthreads();
+  for (int c = threadIdx.x; c < 3 * K + 1; c += blockDim.x) f.sums[c] = 0;
+  if (threadIdx.x == 0) {
+    round.coverage = coverage;
+    round.solved = 0;
+  }
   if (choosing) {  // nothing was learned from the sample: the labels that suit all examples best
     int* chosen = (int*)get_vector(f, DIRECTION);
-    __shared__ int n_chosen;
     if (threadIdx.x == 0) {
-      if (f.head == SINGLE) { chosen[0] = find_best_label(f.gains, m); n_chosen = 1; }
-      else n_chosen = choose_labels(f.gains, m, (int)f.head_size, f.head_share, chosen);
-      for (int i = 0; i < n_chosen; i++) {  // ascending: none is read that was written
-        f.labels[i] = f.labels[chosen[i]];
-        g[i] = g[chosen[i]];
-        d[i] = d[chosen[i]];
-      }
-      s.m = n_chosen;
-      s.choosing = 0;
+      int count = f.out_count[t.slot] = focus(f, gains, m, chosen, t.labels);
+      for (int i = 0; i < count; i++) { g[i] = g[chosen[i]]; d[i] = d[chosen[i]]; b[i] = b[chosen[i]]; }
     }
     __syncthreads();
-    m = n_chosen;
+    m = f.out_count[t.slot];
+    __syncthreads();
   }
-  double gain = 0, size = 0, gg = 0;
-  double* direction = get_vector(f, DIRECTION);
+  double gain = 0, size = 0, bb = 0;
+  double *x = get_vector(f, X), *r = get_vector(f, R), *direction = get_vector(f, DIRECTION);
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
     d[k] += f.l2;
     bool sound = d[k] > FLOOR;
@@ -142,54 +218,62 @@ KERNEL sum_covered(const Fit* fit) {
       x[k] = direction[k] = 0;
       r[k] = sound ? -z : 0;
       size += r[k] * r[k];
-      gg += sound ? g[k] * g[k] / d[k] : 0;
+      bb += sound ? b[k] * b[k] / d[k] : 0;
     }
   }
   gain = block_sum(gain);
-  if (!f.outer) { finish_head(f, s, x, gain); return; }
+  if (!f.outer) { finish_head(f, t, x, gain); return; }
   if (f.K <= LARGEST_SYSTEM) return;  // `solve_system` goes on
   size = block_sum(size);
-  gg = block_sum(gg);
+  bb = block_sum(bb);
   if (threadIdx.x == 0) {
-    s.limit = CG_TOLERANCE * CG_TOLERANCE * size;
-    s.scale = 1 / fmax(coverage - gg, FLOOR * coverage);
+    round.limit = CG_TOLERANCE * CG_TOLERANCE * size;
+    round.scale = 1 / fmax(coverage - bb, FLOOR * coverage);
   }
   __syncthreads();
-  double rz = precondition(f, s, 0);
-  if (!(size > 0 && rz > 0)) finish_gradients(f, s);
+  double rz = precondition(f, round, m, 0);
+  if (!(size > 0 && rz > 0)) finish_gradients(f, t);
 }
 
-// dots[j] = w_n (g_n . direction), a covered example for each warp
+// dots[j] = w_n (b_n . direction), a covered example for each warp
 KERNEL multiply_rows(const Fit* fit) {
   const Fit& f = *fit;
-  const State& s = *f.state;
-  if (s.solved) return;
+  if (f.round->solved) return;
+  const Target t = find_target(f);
   const double* direction = get_vector(f, DIRECTION);
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  for (int j = blockIdx.x * WARPS + warp; j < s.n_covered; j += gridDim.x * WARPS) {
-    i64 row = f.covered[j];
+  for (int j = blockIdx.x * WARPS + warp; j < t.s->n_covered; j += gridDim.x * WARPS) {
+    i64 row = t.s->covered[j];
     double dot = 0;
-    for (int k = lane; k < s.m; k += 32) dot += (double)f.gradient[row * f.stride + f.labels[k]] * direction[k];
+    for (int k = lane; k < t.m; k += 32) dot += (double)f.gradient[row * f.stride + t.labels[k]] * direction[k];
     dot = warp_sum(dot);
     if (lane == 0) f.dots[j] = f.weight[row] * dot;
   }
 }
 
-// A direction = D direction - sum_n g_n dots[n]; and a step of conjugate gradients
+// A direction = D direction - sum_n b_n dots[n]; and a step of conjugate gradients
 KERNEL multiply_columns(const Fit* fit) {
+  __shared__ i64 parts[THREADS];
   const Fit& f = *fit;
-  State& s = *f.state;
-  int m = s.m;
-  int span = (int)f.span, column = blockIdx.y * span + (threadIdx.x & 31) % span;
-  if (s.solved || (int)blockIdx.y * span >= m) return;
-  double unit = f.product_scale / s.top;
-  const float* source = f.gradient + (column < m ? f.labels[column] : 0);
-  const double* dots = f.dots;
-  i64 stride = f.stride;
-  sum_columns(f, s, m, f.products, [=](u32 row, int j) -> i64 {
-    return __double2ll_rn((double)source[row * stride] * (dots[j] * unit));
-  });
-  if (!is_last_block(&s, (int)gridDim.x * ((m + span - 1) / span))) return;
+  Round& round = *f.round;
+  if (round.solved) return;
+  const Target t = find_target(f);
+  int m = t.m, lane = threadIdx.x & 31, column = blockIdx.y * 32 + lane;
+  if ((int)blockIdx.y * 32 >= m) return;
+  double unit = f.product_scale / round.top;
+  const float* source = f.gradient + (column < m ? t.labels[column] : 0);
+  i64 sum = 0;
+#pragma unroll 4
+  for (int j = blockIdx.x * WARPS + (threadIdx.x >> 5); j < t.s->n_covered; j += gridDim.x * WARPS)
+    sum += __double2ll_rn((double)source[t.s->covered[j] * f.stride] * (f.dots[j] * unit));
+  parts[threadIdx.x] = sum;
+  __syncthreads();
+  if ((int)threadIdx.x < 32 && column < m) {
+    sum = 0;
+    for (int i = lane; i < THREADS; i += 32) sum += parts[i];
+    add64(f.products + column, sum);
+  }
+  if (!is_last_block(&round.arrived, (int)gridDim.x * ((m + 31) / 32))) return;
   double *d = get_vector(f, D), *x = get_vector(f, X), *r = get_vector(f, R), *direction = get_vector(f, DIRECTION);
   double *product = get_vector(f, Z), curvature = 0, norm = 0, size = 0;
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
@@ -200,25 +284,25 @@ KERNEL multiply_columns(const Fit* fit) {
   }
   curvature = block_sum(curvature);
   norm = block_sum(norm);
-  if (curvature <= FLOOR * norm) { finish_gradients(f, s); return; }  // degenerate direction
-  double old = s.rz, step = old / curvature;
+  if (curvature <= FLOOR * norm) { finish_gradients(f, t); return; }  // degenerate direction
+  double old = round.rz, step = old / curvature;
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
     x[k] += step * direction[k];
     r[k] -= step * product[k];
     size += r[k] * r[k];
   }
   size = block_sum(size);
-  double rz = precondition(f, s, old);
-  if (!(size > s.limit && rz > 0)) finish_gradients(f, s);
+  double rz = precondition(f, round, m, old);
+  if (!(size > round.limit && rz > 0)) finish_gradients(f, t);
 }
 
-// Eq. 16 for few labels: the sums of g g^T, and elimination, as heads.eliminate does it
+// Eq. 16 for few labels: the sums of b b^T, and elimination, as heads.eliminate does it
 KERNEL solve_system(const Fit* fit) {
   const int ROWS = 64, PAIRS = (LARGEST_SYSTEM * (LARGEST_SYSTEM + 1) / 2 + THREADS - 1) / THREADS;
   __shared__ float left[ROWS][LARGEST_SYSTEM], right[ROWS][LARGEST_SYSTEM];
   const Fit& f = *fit;
-  State& s = *f.state;
-  int m = s.m, n = s.n_covered, n_pairs = m * (m + 1) / 2, K = (int)f.K;
+  const Target t = find_target(f);
+  int m = t.m, n = t.s->n_covered, n_pairs = m * (m + 1) / 2, K = (int)f.K;
   i64 sums[PAIRS];
   int rows[PAIRS], columns[PAIRS];
 #pragma unroll
@@ -233,8 +317,8 @@ KERNEL solve_system(const Fit* fit) {
     int count = min(ROWS, n - start);
     for (int c = threadIdx.x; c < count * m; c += blockDim.x) {
       int r = c / m, k = c % m;
-      u32 row = f.covered[start + r];
-      float g = f.gradient[row * f.stride + f.labels[k]];
+      u32 row = t.s->covered[start + r];
+      float g = f.gradient[row * f.stride + t.labels[k]];
       left[r][k] = g;
       right[r][k] = (float)(g * f.weight[row] * f.w_scale);
     }
@@ -250,7 +334,7 @@ KERNEL solve_system(const Fit* fit) {
 #pragma unroll
   for (int q = 0; q < PAIRS; q++)
     if ((int)threadIdx.x + q * THREADS < n_pairs && sums[q]) add64(f.products + rows[q] * K + columns[q], sums[q]);
-  if (!is_last_block(&s, gridDim.x)) return;
+  if (!is_last_block(&f.round->arrived, gridDim.x)) return;
 
   __shared__ double A[LARGEST_SYSTEM][LARGEST_SYSTEM + 1], z[LARGEST_SYSTEM], pivots[LARGEST_SYSTEM];
   double *d = get_vector(f, D), *r = get_vector(f, R), *x = get_vector(f, X), gain = 0;
@@ -285,5 +369,5 @@ KERNEL solve_system(const Fit* fit) {
   }
   for (int k = threadIdx.x; k < m; k += blockDim.x) x[k] = z[k];
   __syncthreads();
-  finish_head(f, s, x, gain);
+  finish_head(f, t, x, gain);
 }

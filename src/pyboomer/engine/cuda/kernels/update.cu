@@ -1,4 +1,4 @@
-// The update: scores of the covered examples, and the statistics that follow from them (Alg. 1, line 4).
+// The update: scores of the covered examples, and the statistics that follow from them (Alg. 1, line 4); a warp does a row.
 
 // Eq. 6: e = exp(-|y f|);  g = -y w / (1 + exp(y f)),  h = w e / (1 + e)^2
 __device__ __forceinline__ void derive_label_wise(double y, double w, double score, float& g, float& h) {
@@ -12,19 +12,22 @@ __device__ __forceinline__ double read_weight(const Fit& f, i64 cell, int y) {
 }
 __device__ __forceinline__ double read_weight(const Fit& f, i64 cell) { return read_weight(f, cell, f.signs[cell]); }
 
-// Statistics of a label on its own, for losses that decompose
-__device__ __forceinline__ void derive(const Fit& f, i64 row, int k, int y, double score) {
-  i64 cell = row * f.K + k, place = row * f.stride + k;
-  double w = read_weight(f, cell, y);
-  if (f.loss == LABEL_WISE) {
-    derive_label_wise(y, w, score, f.gradient[place], f.curvature[place]);
-  } else {  // squared error: scores are residuals, g = w (f - y), h = w
-    f.gradient[place] = (float)(w * score);
-    f.curvature[place] = (float)w;
+// Statistics of labels on their own, for losses that decompose; a warp does it, as all that is about a row
+__device__ void derive_labels(const Fit& f, i64 row) {
+  for (i64 k = threadIdx.x & 31; k < f.K; k += 32) {
+    i64 cell = row * f.K + k, place = row * f.stride + k;
+    int y = f.signs[cell];
+    double w = read_weight(f, cell, y), score = f.scores[cell];
+    if (f.loss == LABEL_WISE) {
+      derive_label_wise(y, w, score, f.gradient[place], f.curvature[place]);
+    } else {  // squared error: scores are residuals, g = w (f - y), h = w
+      f.gradient[place] = (float)(w * score);
+      f.curvature[place] = (float)w;
+    }
   }
 }
 
-// Eq. 7, for an example: g_k = -y_k w_k exp(-y_k f_k) / S,  S = 1 + sum_k w_k exp(-y_k f_k); a warp does it
+// Eq. 7, for an example: g_k = -y_k w_k exp(-y_k f_k) / S,  S = 1 + sum_k w_k exp(-y_k f_k)
 __device__ void derive_example_wise(const Fit& f, i64 row) {
   int lane = threadIdx.x & 31, K = (int)f.K;
   i64 start = row * f.K;
@@ -101,61 +104,41 @@ __device__ void derive_joint(const Fit& f, i64 row) {
 }
 
 __device__ void derive_row(const Fit& f, i64 row) {
-  if (f.loss == EXAMPLE_WISE) derive_example_wise(f, row);
+  if (f.loss == LABEL_WISE || f.loss == SQUARED) derive_labels(f, row);
+  else if (f.loss == EXAMPLE_WISE) derive_example_wise(f, row);
   else derive_joint(f, row);
 }
 
 // All statistics, from the scores as they are
 KERNEL write(const Fit* fit) {
   const Fit& f = *fit;
-  if (f.loss == LABEL_WISE || f.loss == SQUARED) {
-    i64 step = (i64)gridDim.x * blockDim.x;
-    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < f.N * f.K; i += step)
-      derive(f, i / f.K, (int)(i % f.K), f.signs[i], f.scores[i]);
-  } else {
-    int warps = blockDim.x >> 5;
-    for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) derive_row(f, row);
-  }
+  int warps = blockDim.x >> 5;
+  for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) derive_row(f, row);
 }
 
-// The head is added to the scores of what is covered
+// The heads found last are added to the scores of what their rules cover; at the end of the round, statistics follow
 KERNEL apply(const Fit* fit) {
   const Fit& f = *fit;
-  const State& s = *f.state;
-  const double* head = f.out_scores + (s.rule - f.first) * f.K;
-  if (f.loss == LABEL_WISE || f.loss == SQUARED) {
-    i64 step = (i64)gridDim.x * blockDim.x, n = (i64)s.n_covered * s.m;
-    int m = s.m;
-    for (i64 i0 = (i64)blockIdx.x * blockDim.x + threadIdx.x; i0 < n; i0 += EACH * step) {
-      i64 rows[EACH];
-      int labels[EACH], places[EACH], signs[EACH];
-      double scores[EACH];
-#pragma unroll
-      for (int e = 0; e < EACH; e++) {  // asked for together
-        i64 i = min(i0 + e * step, n - 1), j = n < 1ll << 32 ? (u32)i / (u32)m : i / m;  // the first is quicker
-        places[e] = (int)(i - j * m);
-        rows[e] = f.covered[j];
-        labels[e] = f.labels[places[e]];
-        scores[e] = f.scores[rows[e] * f.K + labels[e]];
-        signs[e] = f.signs[rows[e] * f.K + labels[e]];
+  Round& round = *f.round;
+  int warps = blockDim.x >> 5, lane = threadIdx.x & 31, first = round.n_added, last = round.n_heads;
+  bool ends = last == round.size;
+  for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) {
+    u32 covering = 0;
+    for (int w = 0; 32 * w < last; w++) covering |= f.masks[w * f.N + row];
+    if (covering) {
+      for (int k = lane; k < f.K; k += 32) {
+        int labels[] = {k};
+        double score[] = {f.scores[row * f.K + k]};
+        add_heads(f, row, first, last, labels, score);
+        f.scores[row * f.K + k] = score[0];
       }
-#pragma unroll
-      for (int e = 0; e < EACH; e++) {
-        if (i0 + e * step >= n) break;
-        double score = scores[e] + head[places[e]];
-        f.scores[rows[e] * f.K + labels[e]] = score;
-        derive(f, rows[e], labels[e], signs[e], score);
-      }
-    }
-  } else {
-    int warps = blockDim.x >> 5, lane = threadIdx.x & 31;
-    for (int j = blockIdx.x * warps + (threadIdx.x >> 5); j < s.n_covered; j += gridDim.x * warps) {
-      i64 row = f.covered[j];
-      for (int k = lane; k < s.m; k += 32) f.scores[row * f.K + f.labels[k]] += head[k];
       __syncwarp();
-      derive_row(f, row);
     }
+    if (!ends) continue;
+    if (covering || f.pending) derive_row(f, row);
+    for (int w = lane; 32 * w < last; w += 32) f.masks[w * f.N + row] = 0;
   }
+  if (is_last_block(&round.arrived, gridDim.x) && threadIdx.x == 0) round.n_added = last;
 }
 
 __device__ double find_loss(const Fit& f, i64 row) {  // a warp does it
