@@ -6,7 +6,7 @@ import numpy as np
 
 from pyboomer.columns.binned import MISSING
 from pyboomer.columns.device import copy_to_host
-from pyboomer.engine.cuda.plan import CODES, JOINT, LABELS, LARGEST_SYSTEM, Plan, Scales
+from pyboomer.engine.cuda.plan import JOINT, LABELS, LARGEST_SYSTEM, Plan, Scales
 from pyboomer.engine.promise import Task
 from pyboomer.losses.joint_twin import list_known
 from pyboomer.losses.loss import Loss
@@ -23,7 +23,7 @@ def list_of_a_body(plan: Plan, l1: float) -> Shapes:
     f, b, k, tiles = plan.n_features, plan.n_bins, plan.k, -(-plan.k // LABELS)
     return {
         "entries": ((2, plan.n_sample), np.uint64),
-        "codes": ((plan.n_sample, plan.n_codes * CODES), np.uint8),
+        "codes": ((plan.n_words, plan.sample_pitch), np.uint32),
         "bins": ((f, b, plan.pitch), np.int64),
         "totals": (plan.pitch, np.int64),
         "parts": ((3 * tiles if plan.outer and l1 > 0 else tiles) * f * b * 2, np.float64),

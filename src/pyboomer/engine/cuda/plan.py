@@ -20,7 +20,7 @@ JOINT = NO_TWIN + 1  # the number of the joint loss in the kernels
 MULTI, SINGLE, PARTIAL = range(3)
 EVERYONE, DRAWN, LISTED = range(3)  # where samples come from: all examples, drawn on the device, listed by the host
 LABELS = 32  # whose ratings a block finds, and whose sums of a head
-WORD, CODES = 4, 16  # features whose bins are in a word, and in what is read at once
+WORD = 4  # features whose bins are in a word, and examples whose words are read at once
 SECTOR = 8  # numbers of statistics that memory reads at once
 LARGEST_SYSTEM = 48  # labels up to which Eq. 16 is solved by elimination, as in the kernels
 LONGEST = 1024  # conditions of a rule
@@ -76,9 +76,14 @@ class Plan:
         return self.n_labels < self.k
 
     @property
-    def n_codes(self) -> int:
-        """What is read of an example to know its bins."""
-        return -(-self.n_features // CODES)
+    def n_words(self) -> int:
+        """Words that have the bins of an example."""
+        return -(-self.n_features // WORD)
+
+    @property
+    def sample_pitch(self) -> int:
+        """The size of a sample, rounded up to what is read at once."""
+        return -(-self.n_sample // WORD) * WORD
 
     @property
     def stride(self) -> int:
@@ -139,9 +144,10 @@ def _share_bins(n_features: int, n_bins: int, n_columns: int, shared: int) -> Ti
 
     def share(tile: int) -> Tiling:
         words = -(-n_features // WORD)
-        of_word = 4 * n_bins * WORD * tile
-        group = next((size for size in (4, 2) if size // 2 < words and size * of_word <= shared), 1)
-        return Tiling(tile, -(-n_columns // tile), group, -(-words // group), group * of_word)
+        of_word = 4 * n_bins * WORD * tile + 8  # and what is skipped
+        n_groups = -(-words // max(1, min(words, shared // of_word)))
+        group = -(-words // n_groups)  # of about the same size
+        return Tiling(tile, -(-n_columns // tile), group, n_groups, group * of_word)
 
     def rate(tiling: Tiling) -> float:
         of_group = tiling.group * WORD * tiling.tile / 32 + 4  # 4: to read an example takes as long as 4 additions

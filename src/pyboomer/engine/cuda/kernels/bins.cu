@@ -8,14 +8,18 @@
 // that most examples are in is left out, as it is what all others leave of the total: where the features of a word are all
 // in theirs, which is the rule where X has many zeros, there is nothing to add.
 
-#define TOGETHER 4  // examples that are read at once
-
 __device__ const float ONE = 1;
 
 __device__ __forceinline__ int overflows(int old, int x) {  // negative if their sum does
   int now = (int)((u32)old + (u32)x);
   return (old ^ now) & (x ^ now);
 }
+
+// The word of an example whose features are all in their usual bins, if all have one.
+struct alignas(8) Usual {
+  u32 word;
+  int is_there;
+};
 
 template <int T>
 __device__ void sum_bins(const Fit& f) {
@@ -27,75 +31,64 @@ __device__ void sum_bins(const Fit& f) {
   if ((int)blockIdx.y * T >= n_columns) return;
   int n = s.n, n_parts = min((int)gridDim.x, max(1, n / 512));
   if ((int)blockIdx.x >= n_parts) return;
-  int per_part = (n + n_parts - 1) / n_parts, start = blockIdx.x * per_part, end = min(n, start + per_part);
-  int group = blockIdx.z % f.n_groups, first = group * (int)f.group, q = first / 4, low = first % 4;
-  int high = min(low + (int)f.group, 4), B = (int)f.B, size = (high - low) * UNITS * B * 32;
+  int per_part = ((n + n_parts - 1) / n_parts + 3) / 4 * 4, start = blockIdx.x * per_part, end = min(n, start + per_part);
+  int first = blockIdx.z % f.n_groups * f.group, count = min((int)f.group, (int)f.n_words - first), B = (int)f.B;
+  int size = count * UNITS * B * 32;
   const int *features = find_draw(f, s, s.size), *labels = f.out_labels + s.slot * f.K;
   const Entry* entries = s.entries + s.side * f.n_sample;
 
+  Usual* usual = (Usual*)(room + size);
   for (int i = threadIdx.x; i < size; i += BIN_THREADS) room[i] = 0;
-  u32 usual[4] = {};
-  bool skips[4];  // whether a word may say that all of its features are in their usual bins
-#pragma unroll
-  for (int w = 0; w < 4; w++) {
-    skips[w] = true;
-#pragma unroll
+  for (int w = threadIdx.x; w < count; w += BIN_THREADS) {
+    Usual own = {0, 1};
     for (int b = 0; b < 4; b++) {
-      int i = 4 * (4 * q + w) + b, bin = i < f.F ? f.usual[features[i]] : 0;
-      skips[w] = skips[w] && bin >= 0;
-      usual[w] |= (u32)(bin & 255) << 8 * b;
+      int i = 4 * (first + w) + b, bin = i < f.F ? f.usual[features[i]] : 0;
+      own = {own.word | (u32)(bin & 255) << 8 * b, own.is_there && bin >= 0};
     }
+    usual[w] = own;
   }
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, sub = lane / T, column = blockIdx.y * T + lane % T;
   const float* source = &ONE;
-  i64 step = 0;
+  i64 step = 0, total = 0;
   float scale = 0;
   int least = -0x7fffffff;
   if (column < m) { source = f.gradient + labels[column]; scale = f.g_scale[labels[column]]; step = f.stride; }
   else if (column < 2 * m) { source = f.curvature + labels[column - m]; scale = f.h_scale[labels[column - m]]; step = f.stride; }
   else if (column == 2 * m) { scale = (float)f.w_scale; least = 1; }  // however small a weight is, it is not 0
-  i64 total = 0;
   __syncthreads();
 
   for (int j0 = start + warp * TOGETHER; j0 < end; j0 += BIN_THREADS / 32 * TOGETHER) {
-    Codes codes[TOGETHER];
     int terms[TOGETHER];
 #pragma unroll
-    for (int e = 0; e < TOGETHER; e++) {  // asked for together
-      int j = min(j0 + e, end - 1);
-      Entry entry = entries[j];
-      codes[e] = s.codes[j * f.n_codes + q];
-      terms[e] = max(__float2int_rn(source[entry.row * step] * entry.factor * scale), least);
-    }
-#pragma unroll
     for (int e = 0; e < TOGETHER; e++) {
-      if (j0 + e >= end) break;
-      int x = terms[e], old[4 * UNITS], over = 0;
-      total += x;
+      Entry entry = entries[min(j0 + e, end - 1)];
+      int term = max(__float2int_rn(source[entry.row * step] * entry.factor * scale), least);
+      total += terms[e] = j0 + e < end ? term : 0;
+    }
+    for (int w = 0; w < count; w++) {
+      Words own = s.codes[((first + w) * f.sample_pitch + j0) / TOGETHER];
+      Usual skipped = usual[w];
 #pragma unroll
-      for (int w = 0; w < 4; w++) {
-        u32 word = codes[e].words[w];
-        bool adds = w >= low && w < high && !(skips[w] && word == usual[w]);
+      for (int u = 0; u < UNITS; u++) {
+        int* unit = room + (w * UNITS + u) * B * 32 + lane;
+        int old[TOGETHER], over = 0;
 #pragma unroll
-        for (int u = 0; u < UNITS; u++) {
-          int bin = word >> 8 * (u * AT_ONCE + sub) & 255;
-          old[w * UNITS + u] = adds ? atomicAdd(room + (((w - low) * UNITS + u) * B + bin) * 32 + lane, x) : 0;
+        for (int e = 0; e < TOGETHER; e++) {  // additions that do not wait for each other
+          bool adds = terms[e] && !(skipped.is_there && own.of[e] == skipped.word);
+          old[e] = adds ? atomicAdd(unit + (own.of[e] >> 8 * (u * AT_ONCE + sub) & 255) * 32, terms[e]) : 0;
+          over |= overflows(old[e], terms[e]);
         }
-      }
-#pragma unroll
-      for (int i = 0; i < 4 * UNITS; i++) over |= overflows(old[i], x);
-      if (over >= 0) continue;
-#pragma unroll
-      for (int i = 0; i < 4 * UNITS; i++) {
-        if (overflows(old[i], x) >= 0) continue;
-        int place = i % UNITS * AT_ONCE + sub, bin = codes[e].words[i / UNITS] >> 8 * place & 255;
-        i64 feature = 4 * (4 * q + i / UNITS) + place;
-        if (feature < f.F && bin != f.usual[features[feature]])
-          add64(s.bins + (feature * B + bin) * f.pitch + column, x > 0 ? 1ll << 32 : -(1ll << 32));
+        if (over >= 0) continue;
+        i64 feature = 4 * (first + w) + u * AT_ONCE + sub;
+        for (int e = 0; e < TOGETHER; e++) {
+          int bin = own.of[e] >> 8 * (u * AT_ONCE + sub) & 255;
+          if (overflows(old[e], terms[e]) < 0 && feature < f.F && bin != f.usual[features[feature]])
+            add64(s.bins + (feature * B + bin) * f.pitch + column, terms[e] > 0 ? 1ll << 32 : -(1ll << 32));
+        }
       }
     }
   }
-  if (group == 0 && sub == 0 && total) add64(s.totals + column, total);
+  if (first == 0 && sub == 0 && total) add64(s.totals + column, total);
   __syncthreads();
   for (int i = threadIdx.x; i < size; i += BIN_THREADS) {
     int bin = i / 32 % B, unit = i / 32 / B;

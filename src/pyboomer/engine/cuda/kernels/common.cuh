@@ -40,9 +40,10 @@ struct alignas(8) Entry {
   float factor;  // its weight
 };
 
-// Its bins, of sixteen of the features drawn for the step: four in each word.
-struct alignas(16) Codes {
-  u32 words[4];
+// Bins of four examples of a sample, of four of the features drawn for the step: a word for each example.
+#define TOGETHER 4
+struct alignas(16) Words {
+  u32 of[TOGETHER];
 };
 
 // What stays the same while rules are learned. Every field has eight bytes; the host reads their order here.
@@ -95,8 +96,9 @@ struct Fit {
   i64 n_labels;              // labels drawn
   i64 n_ahead;               // rules that there are draws and results of
   i64 longest;               // conditions
-  i64 n_codes;               // of each example of a sample: sixteen features each
-  i64 group;                 // words of these that one block sums, four features each
+  i64 sample_pitch;          // n_sample, rounded up to whole structs of words
+  i64 n_words;               // of an example of a sample: four features each
+  i64 group;                 // words that one block sums
   i64 n_groups;
   i64 loss;
   i64 outer;                 // whether the Hessian is diag(a) - g g^T, else diagonal
@@ -117,7 +119,7 @@ struct Fit {
 // A body that is being learned, and its room. Only the last block of a kernel changes what others read.
 struct State {
   Entry* entries;        // (2, n_sample) the sampled examples that the rule covers, before and after a condition
-  Codes* codes;          // (n_sample, n_codes) their bins
+  Words* codes;          // (n_words, sample_pitch / 4) their bins
   i64* bins;             // (F, B, pitch) sums over bins; zeros before and after a step
   i64* totals;           // (pitch,) sums over all that is covered; zeros before and after a step
   double* parts;         // (tiles, F, B, 2) ratings of each condition and its negation, from 32 labels each

@@ -22,19 +22,14 @@ __device__ const int* find_draw(const Fit& f, const State& s, int step) {
 
 // The bins of an example, of the features that a step draws.
 __device__ void take_codes(const Fit& f, const State& s, const int* features, u32 row, int place) {
-  for (int q = 0; q < f.n_codes; q++) {
-    Codes codes;
+  u32* words = (u32*)s.codes + place;
+#pragma unroll 4
+  for (int w = 0; w < f.n_words; w++) {
+    u32 word = 0;
 #pragma unroll
-    for (int w = 0; w < 4; w++) {
-      u32 word = 0;
-#pragma unroll
-      for (int b = 0; b < 4; b++) {
-        int i = 16 * q + 4 * w + b;
-        if (i < f.F) word |= (u32)f.codes[features[i] * f.N + row] << 8 * b;
-      }
-      codes.words[w] = word;
-    }
-    s.codes[place * f.n_codes + q] = codes;
+    for (int b = 0; b < 4; b++)
+      if (4 * w + b < f.F) word |= (u32)f.codes[features[4 * w + b] * f.N + row] << 8 * b;
+    words[w * f.sample_pitch] = word;
   }
 }
 
