@@ -93,8 +93,6 @@ static inline long long __double2ll_rn(double x) { return llrint(x); }
 template <class T> static T atomicAdd(T* place, T x) { T old = *place; *place = (T)(old + x); return old; }
 static inline int atomicAdd(int* place, int x) { int old = *place; *place = (int)((unsigned)old + (unsigned)x); return old; }
 template <class T> static T atomicMin(T* place, T x) { T old = *place; *place = std::min(old, x); return old; }
-template <class T> static T atomicMax(T* place, T x) { T old = *place; *place = std::max(old, x); return old; }
-template <class T> static T atomicOr(T* place, T x) { T old = *place; *place |= x; return old; }
 using std::max;
 using std::min;
 

@@ -1,14 +1,18 @@
 """The reference, checked by hand: examples small enough to be worked out on paper."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyboomer import BoomerClassifier
+from pyboomer.columns.categories import encode, find_categories
 from pyboomer.engine import sampling
-from pyboomer.losses import example_wise_logistic, label_wise_logistic
+from pyboomer.engine.sampling import count_features
+from pyboomer.losses import example_wise_logistic, find_loss, label_wise_logistic
 from pyboomer.reference import (
     ReferenceRule,
     Setting,
@@ -242,3 +246,49 @@ def test_the_reference_draws_from_strata_what_the_engine_draws(seed: int, rule: 
     sampling.draw_examples(seed, rule, size, strata, counts)
     setting = Setting(example_wise_logistic, n_samples=size, strata=strata, seed=seed)
     np.testing.assert_array_equal(draw_examples(n, setting, rule), counts)
+
+
+# --- The paper on unseen examples -------------------------------------------------------------------------------------
+
+
+def draw_mixed(rng: np.random.Generator, n: int, discrete: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, two nominal features, missing values; and three labels."""
+    numbers = rng.integers(0, 6, (n, 4)).astype(float) if discrete else rng.normal(size=(n, 4))
+    X = np.column_stack([numbers, rng.integers(0, 4, (n, 2))])
+    vote = X[:, :3] - X[:, :3].mean(axis=0) + (X[:, 4:5] == 1) - (X[:, 5:] == 2)
+    Y = (vote + rng.normal(size=vote.shape) > 0).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, Y
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"head": "single"}, {"loss": "label-wise-logistic"}, {"loss": "label-wise-logistic", "head": "single"}],
+    ids=str,
+)
+def test_the_settings_of_the_paper_give_its_scores_on_unseen_examples(
+    options: dict[str, Any], seed: int, discrete: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, Y = draw_mixed(rng, 60, discrete)
+    unseen = draw_mixed(rng, 300, discrete)[0]
+    model = BoomerClassifier.paper(
+        search="exact", n_rules=30, categorical_features=[4, 5], random_state=seed, **options
+    ).fit(X, Y)
+    setting = Setting(
+        loss=find_loss(model.loss),
+        head=model.head,
+        default_rule=model.default_rule,
+        n_rules=30,
+        learning_rate=model.learning_rate,
+        l2=model.l2,
+        n_drawn_features=count_features(model.max_features, X.shape[1]),
+        nominal=(4, 5),
+        seed=model.training_facts_["seed"],
+    )
+    categories = find_categories(X, np.isin(np.arange(6), (4, 5)))
+    rules = learn_rules(np.asarray(encode(X, categories)), 2 * Y - 1, setting)
+    expected = predict_scores(rules, np.asarray(encode(unseen, categories)))
+    np.testing.assert_allclose(model.decision_function(unseen), expected, rtol=0, atol=1e-9)

@@ -184,28 +184,6 @@ def sum_constant(
     return sum_statistics(weight, g, dense_hessians(setting.loss.shape, tuple(curvature)))
 
 
-def drop_needless(rule: ReferenceRule, X: Array) -> ReferenceRule:
-    """A rule without the conditions that those behind them, and those kept before, make needless on the data.
-
-    Beyond the paper; no rule covers another example of the data then. The first condition that makes another needless
-    is its heir, and gets its share.
-    """
-    met = [meets(X[:, feature], operator, value) for feature, operator, value in rule.body]
-    shares, kept = list(rule.shares), []
-    before = np.ones(len(X), dtype=bool)
-    for c in range(len(met)):
-        lacking = before & ~met[c]  # excluded by this one, but not by those kept before
-        for heir in range(c + 1, len(met)):
-            lacking &= met[heir]
-            if not lacking.any():
-                shares[heir] += shares[c]
-                break
-        else:
-            before &= met[c]
-            kept.append(c)
-    return replace(rule, body=tuple(rule.body[c] for c in kept), shares=tuple(shares[c] for c in kept))
-
-
 # --- Draws: pure functions of (seed, rule, refinement step), by SplitMix64 (Steele, Lea and Flood, 2014) --------------
 
 GOLDEN, MIX_1, MIX_2 = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))

@@ -27,7 +27,7 @@ from pyboomer.data.stratification import group_examples
 from pyboomer.engine.sampling import count_examples, count_features, count_labels
 from pyboomer.learning.sizing import find_max_features, find_max_labels, find_max_samples
 from pyboomer.losses import example_wise_logistic, find_loss, squared_error
-from pyboomer.reference import ReferenceRule, Setting, covers, drop_needless, learn_rules, predict_example_wise
+from pyboomer.reference import ReferenceRule, Setting, covers, learn_rules, predict_example_wise
 from pyboomer.rules.ensemble import RuleEnsemble
 
 FEW = False
@@ -191,7 +191,7 @@ def check_reference(problem: Problem, model: Any, tally: Tally) -> None:
         seed=model.training_facts_["seed"],
     )
     signs = Y / scale if problem.kind == "numbers" else 2 * Y - 1
-    expected = [drop_needless(rule, X) for rule in learn_rules(X, signs, setting, weight, label_weight)]
+    expected = learn_rules(X, signs, setting, weight, label_weight)
     compare_with_reference(model.rules_, expected, X, weight, scale, binned)
     as_paper = problem.kind == "labels" and setting.loss is example_wise_logistic and get("decode") == "loss"
     known_only = label_weight is None and problem.weight is None

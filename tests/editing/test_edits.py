@@ -1,6 +1,7 @@
 """Edited models: rules are inserted by their names, heads refitted, and scores survive being compacted."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from pyboomer import BoomerClassifier, BoomerRegressor, Loss, load_model
-from pyboomer.editing import compact, insert_rule, refit_heads, replace_rules
+from pyboomer.editing import compact, drop_redundant_conditions, insert_rule, refit_heads, replace_rules
 from pyboomer.losses import BUILT_IN, dense_hessians, find_loss
 from pyboomer.rules.ensemble import RuleEnsemble
 from pyboomer.rules.operators import OPERATORS
@@ -428,3 +429,111 @@ def test_a_model_without_effect_keeps_one_rule_without_effect(small: BoomerClass
     smaller = compact(replace_rules(small, rules))
     assert len(smaller.rules_) == 1
     assert not smaller.decision_function(EVERYTHING).any()
+
+
+# --- Redundant conditions ---------------------------------------------------------------------------------------------
+
+MIXED = np.column_stack([RNG.integers(0, 4, (150, 4)), RNG.integers(0, 3, 150)]).astype(float)
+MIXED[RNG.random(MIXED.shape) < 0.1] = np.nan
+MIXED_Y = (np.nan_to_num(MIXED[:, [0, 1]]) > 1).astype(int)
+
+
+def draw_body(rng: np.random.Generator, categories: tuple[Any, ...]) -> tuple[Condition, ...]:
+    """Conditions on four numeric features and a nominal one; many are redundant."""
+    body = []
+    for feature in rng.integers(0, 5, rng.integers(0, 7)).tolist():
+        operator = OPERATORS[rng.integers(0, 2) + 2 * (feature == 4)]
+        value = categories[rng.integers(0, 3)] if feature == 4 else rng.integers(0, 3) + 0.5
+        body.append(Condition(feature, operator, value, f"x{feature}", share=rng.random()))
+    return tuple(body)
+
+
+def covered_by(conditions: Sequence[Condition], X: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.all([np.ones(len(X), dtype=bool), *(c.covers(X[:, c.feature]) for c in conditions)], axis=0)
+
+
+def redraw_bodies(model: Any, seed: int) -> Any:
+    """The same model, with other bodies."""
+    rng, categories = np.random.default_rng(seed), model.rules_.categories[4]
+    rules = [replace(rule, body=draw_body(rng, categories)) for rule in model.rules_]
+    return replace_rules(model, RuleEnsemble.from_rules(rules, model.rules_.schema, model.rules_.label_names))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [5, 50, 150])
+def test_the_conditions_dropped_are_the_redundant_ones(seed: int, n: int) -> None:
+    model = BoomerClassifier(n_rules=100, categorical_features=[4], random_state=1).fit(MIXED, MIXED_Y)
+    model, X = redraw_bodies(model, seed), MIXED[:n]
+    shorter = drop_redundant_conditions(model, X)
+    for rule, short in zip(model.rules_, shorter.rules_, strict=True):
+        kept = list(rule.body)
+        for c in rule.body:  # the definition
+            others = [other for other in kept if other is not c]
+            if others and (covered_by(others, X) == covered_by(kept, X)).all():
+                kept = others
+        assert list(short.body) == kept
+        assert sum(c.share for c in short.body) == pytest.approx(sum(c.share for c in rule.body))
+        assert replace(short, body=()) == replace(rule, body=())
+    assert len(shorter.rules_.condition_features) < 0.8 * len(model.rules_.condition_features)
+    assert drop_redundant_conditions(shorter, X).rules_ == shorter.rules_
+    np.testing.assert_array_equal(shorter.decision_function(X), model.decision_function(X))
+
+
+def test_the_share_of_a_redundant_condition_goes_to_the_first_that_makes_it_so(small: BoomerClassifier) -> None:
+    def shorten(X: Any, *body: tuple[int, str, float, float]) -> list[tuple[str, float]]:
+        conditions = tuple(Condition(f, operator, value, f"x{f}", share=share) for f, operator, value, share in body)
+        rule = Rule(conditions, (0,), (1.0,), ("y0",))
+        rules = RuleEnsemble.from_rules([rule], small.rules_.schema, small.rules_.label_names)
+        (shortened,) = drop_redundant_conditions(replace_rules(small, rules), X).rules_
+        return [(str(c), round(c.share, 9)) for c in shortened.body]
+
+    X = np.array([[0, 0, 0], [2, 0, 0], [5, 0, 0], [9, 9, 0], [np.nan, 0, 0]])
+    at_most = [(0, "<=", 5.0, 0.5), (0, "<=", 3.0, 0.3), (0, "<=", 1.0, 0.2)]
+    assert shorten(X, *at_most) == [("x0 <= 1", 1.0)]  # share by share
+    assert shorten(X, at_most[0], (1, "<=", 8.0, 0.1), at_most[1]) == [("x0 <= 3", 0.9)]
+    assert shorten(X, (1, "<=", 8.0, 0.1), at_most[0]) == [("x0 <= 5", 0.6)]  # on another feature
+    assert shorten(X, at_most[0], (1, "<=", 8.0, 0.1)) == [("x0 <= 5", 0.6)]  # a missing value meets no condition
+    assert shorten(X[:4], at_most[0], (1, "<=", 8.0, 0.1)) == [("x1 <= 8", 0.6)]
+    assert shorten(X[:1], *at_most) == [("x0 <= 1", 1.0)]  # one remains
+
+
+@each_variant
+def test_scores_of_the_training_data_stay_the_same_bit_for_bit(estimator: Any, tmp_path: Path) -> None:
+    model = fit(estimator, n_rules=60, max_conditions=None, max_features=3)
+    before = model.rules_
+    shorter = drop_redundant_conditions(model, X)
+    assert model.rules_ is before
+    assert len(shorter.rules_.condition_features) < len(before.condition_features)
+    np.testing.assert_array_equal(scores_of(shorter, X), scores_of(model, X))
+    np.testing.assert_array_equal(shorter.rules_.coverage, before.coverage)
+    np.testing.assert_array_equal(shorter.rules_.gain, before.gain)
+    own = np.add.reduceat(shorter.rules_.condition_shares, shorter.rules_.condition_offsets[1:-1])
+    np.testing.assert_allclose(own, 1.0)
+    assert shorter.training_facts_ == model.training_facts_ | {"edited": True}
+    shorter.save(tmp_path / "model.json")
+    assert load_model(tmp_path / "model.json").rules_ == shorter.rules_
+
+
+@pytest.mark.parametrize("convert", [sp.csr_array, sp.csc_array, pd.DataFrame])
+def test_the_container_of_the_data_does_not_matter(convert: Any) -> None:
+    given: Any = convert(MIXED)
+    if isinstance(given, pd.DataFrame):
+        given = given.set_axis([f"x{f}" for f in range(5)], axis=1).astype({"x4": "category"})
+    options: dict[str, Any] = {"n_rules": 60, "max_conditions": None, "random_state": 1}
+    nominal: Any = {} if isinstance(given, pd.DataFrame) else {"categorical_features": [4]}
+    model = redraw_bodies(BoomerClassifier(**options, **nominal).fit(given, MIXED_Y), 1)
+    dense = redraw_bodies(BoomerClassifier(categorical_features=[4], **options).fit(MIXED, MIXED_Y), 1)
+    shorter, expected = drop_redundant_conditions(model, given), drop_redundant_conditions(dense, MIXED)
+    assert [rule.body for rule in shorter.rules_] == [rule.body for rule in expected.rules_]
+    np.testing.assert_array_equal(shorter.decision_function(given), model.decision_function(given))
+
+
+def test_a_calibration_stays_with_redundant_conditions_dropped() -> None:
+    model = fit(BoomerClassifier("label-wise-logistic"), calibration="isotonic", n_rules=20, max_conditions=None)
+    shorter = drop_redundant_conditions(model, X)
+    np.testing.assert_array_equal(shorter.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_model_that_is_not_fitted_has_no_redundant_conditions() -> None:
+    with pytest.raises(NotFittedError):
+        drop_redundant_conditions(BoomerClassifier(), X)

@@ -146,18 +146,13 @@ def _collect_few(columns: SortedColumns, feature: int, rows: Rows, entries: Entr
     return np.int64(m), np.int64(m_all) - np.int64(m)
 
 
-@inner
-def find_span(columns: SortedColumns, feature: int, operator: int, value: float) -> tuple[int, int, bool]:
-    """The entries from `first` to `last` - 1, and whether just these do not meet a condition (> and !=), or do."""
-    ascending = columns.value[feature][: columns.present[feature]]
-    first = count_below(ascending, value, False) if operator >= EQUAL else 0
-    return first, count_below(ascending, value, True), operator in (ABOVE, UNEQUAL)
-
-
 @keep.of(SortedColumns)
 def _keep(columns: SortedColumns, feature: int, operator: int, value: float, rows: Rows, dropped: Rows) -> np.int64:
-    first, last, negated = find_span(columns, feature, operator, value)
     present, place_of = columns.present[feature], columns.position[feature]
+    # The values from `first` to `last` - 1 in ascending order meet the condition, or just they do not (> and !=).
+    ascending = columns.value[feature][:present]
+    first = count_below(ascending, value, False) if operator >= EQUAL else 0
+    last, negated = count_below(ascending, value, True), operator in (ABOVE, UNEQUAL)
     kept, n_dropped = START, START
     for r in range(rows.shape[0]):
         n = rows[r]

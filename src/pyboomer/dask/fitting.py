@@ -41,7 +41,7 @@ from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.learning import sizing
 from pyboomer.learning.interrupt import DeferredInterrupt
 from pyboomer.learning.stopping import Validation
-from pyboomer.learning.training import Lesson, Watch, collect_rules, join_heirs, run
+from pyboomer.learning.training import Lesson, Watch, collect_rules, run
 from pyboomer.losses.catalog import DEGREE
 from pyboomer.losses.twins import QUADRATIC
 from pyboomer.rules.ensemble import RuleEnsemble
@@ -140,7 +140,7 @@ def fit(model: Any, X: Any, y: Any, sample_weight: Any, eval_set: Any, feature_n
         validation = None if held_out is None else validate(model, engine, lesson, losses, past)
 
         def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
-            return collect_rules(chunks, lesson, edges).without_conditions(join_heirs(chunks))
+            return collect_rules(chunks, lesson, edges)
 
         trained = run(engine, name_rules, settings.n_rules, lesson.loss_scale, watch, past, validation)
         trained = trained._replace(rules=round_by_bins(trained.rules, ends))

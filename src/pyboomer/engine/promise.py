@@ -99,8 +99,6 @@ class Chunk(NamedTuple):
     scores: Array
     coverage: Array
     gain: Array
-    # the conditions that make others needless, by their places here, see `columns.needless`; None: nobody has looked
-    heirs: NDArray[np.int64] | None = None
 
 
 class Engine(Protocol):

@@ -68,8 +68,8 @@ class FeatureImportance:
     >>> importance.to_frame().iloc[:3, :2].round(3)
                (overall)      a
     feature
-    pixel_1_2      0.076  0.019
     pixel_2_5      0.076  0.007
+    pixel_1_2      0.075  0.018
     pixel_3_2      0.056  0.007
     """
 
@@ -115,7 +115,7 @@ def feature_importance(model: "RuleEstimator | RuleEnsemble", by: str = "gain") 
     >>> clf = BoomerClassifier(n_rules=50, random_state=1).fit(X, Y)
     >>> importance = feature_importance(clf)
     >>> importance
-    <FeatureImportance by gain: pixel_1_2, pixel_2_5, pixel_3_2, ...>
+    <FeatureImportance by gain: pixel_2_5, pixel_1_2, pixel_3_2, ...>
     >>> importance.per_label.shape
     (64, 7)
     """

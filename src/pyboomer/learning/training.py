@@ -17,7 +17,6 @@ from pyboomer.arrays import Array, Matrix
 from pyboomer.columns.binned import bin_columns, count_bins
 from pyboomer.columns.device import DeviceMatrix, bin_device_matrix
 from pyboomer.columns.gaps import round_thresholds
-from pyboomer.columns.needless import find_heirs
 from pyboomer.columns.sorted import sort_columns
 from pyboomer.columns.sparse import sort_stored
 from pyboomer.engine.choice import choose_device, make_engine
@@ -112,8 +111,7 @@ def train(
     engine = make_engine(task, settings, *(() if past is None else (replay, len(past))))
 
     def name_rules(chunks: Sequence[Chunk]) -> RuleEnsemble:
-        heirs = _find_heirs(chunks, columns, matrix)
-        return collect_rules(chunks, lesson, edges).without_conditions(heirs)
+        return collect_rules(chunks, lesson, edges)
 
     with closing(engine):
         trained = run(engine, name_rules, settings.n_rules, lesson.loss_scale, watch, past, validation)
@@ -199,21 +197,6 @@ def collect_rules(chunks: Sequence[Chunk], lesson: Lesson, edges: tuple[Array, .
         label_names=lesson.label_names,
         condition_shares=_find_shares(gains, offsets),
     )
-
-
-def join_heirs(chunks: Sequence[Chunk]) -> NDArray[np.int64]:
-    """Which conditions are needless, where the engine has found out."""
-    starts = np.cumsum([0, *(len(chunk.conditions) for chunk in chunks)])
-    return np.concatenate([chunk.heirs + start for chunk, start in zip(chunks, starts, strict=False)])
-
-
-def _find_heirs(chunks: Sequence[Chunk], columns: Any, matrix: Matrix) -> NDArray[np.int64]:
-    """Which conditions are needless: all that was learned from is covered as before without them."""
-    if all(chunk.heirs is not None for chunk in chunks):
-        return join_heirs(chunks)
-    conditions = np.concatenate([chunk.conditions for chunk in chunks])
-    offsets = np.append(0, np.cumsum(np.concatenate([chunk.n_conditions for chunk in chunks])))
-    return find_heirs(columns, matrix.shape[0], conditions, offsets)
 
 
 def _find_shares(gains: Array, offsets: NDArray[np.int64]) -> Array:

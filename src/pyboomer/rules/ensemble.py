@@ -255,20 +255,6 @@ class RuleEnsemble:
         """The same rules, with other `condition_digits`: all else has been checked before, and is shared."""
         return self._derive(condition_digits=frozen_array("condition_digits", digits))
 
-    def without_conditions(self, heirs: NDArray[np.int64]) -> "RuleEnsemble":
-        """The same rules without some conditions; `heirs` has for each its own position, or that of the one behind it
-        that stands for it: it gets its share.
-        """
-        own = np.arange(len(heirs))
-        kept, dropped = heirs == own, np.flatnonzero(heirs != own)
-        if len(dropped) == 0:
-            return self
-        shares = self.condition_shares.copy()
-        for c in dropped.tolist():  # in their order: an heir may be dropped in its turn
-            shares[heirs[c]] += shares[c]
-        taken = {name: getattr(self, name)[kept] for name in PER_CONDITION} | {"condition_shares": shares[kept]}
-        return self._derive(condition_offsets=np.append(0, np.cumsum(kept))[self.condition_offsets], **taken)
-
     def renumber(self) -> "RuleEnsemble":
         """Return the same rules, numbered from 0, with shares of their own gain."""
         return self._derive(order=np.arange(len(self)), share=_find_shares(self.gain))

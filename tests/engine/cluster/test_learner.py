@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from pyboomer.columns.binned import bin_columns
-from pyboomer.columns.needless import find_heirs
 from pyboomer.engine.choice import make_engine
 from pyboomer.engine.cluster import learner as learner_module
 from pyboomer.engine.cluster import steps as steps_module
@@ -127,8 +126,6 @@ def test_the_rules_are_those_of_the_local_engine_however_examples_are_divided(
         np.testing.assert_array_equal(chunk.labels, other.labels)
         np.testing.assert_allclose(chunk.scores, other.scores, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(chunk.coverage, other.coverage)
-        heirs = find_heirs(BINS.columns, N, chunk.conditions, np.array([0, len(chunk.conditions)]))
-        np.testing.assert_array_equal(chunk.heirs, heirs)
     np.testing.assert_allclose(team.training_loss(), local.training_loss())
 
 

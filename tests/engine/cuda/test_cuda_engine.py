@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from emulation import COMPILER, EmulatedDevice
 
-from pyboomer.columns.binned import MISSING, SHARED, BinnedColumns
 from pyboomer import reference
+from pyboomer.columns.binned import MISSING, SHARED, BinnedColumns
 from pyboomer.compiling.device import NoDevice, find_device
 from pyboomer.engine import rounds
 from pyboomer.engine.cpu.engines import BinnedEngine
@@ -59,8 +59,7 @@ def learn(engine: Any, n_rules: int) -> Chunk:
 
 
 def join(chunks: list[Chunk]) -> Chunk:
-    names = [name for name in Chunk._fields if name != "heirs"]
-    return Chunk(**{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in names})
+    return Chunk(**{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in Chunk._fields})
 
 
 def make_settings(**options: Any) -> Settings:
@@ -294,7 +293,9 @@ def test_heads_of_a_round_follow_one_another_to_first_order(course: dict[str, An
             covered, head = cover(chunk, rule, task)
             if rule:
                 labels = chunk.labels[np.cumsum(chunk.n_scores)[rule - 1] :][: chunk.n_scores[rule]].astype(np.int64)
-                own, gain = find_head(*sum_statistics(task.weight[covered], g[covered], H[covered]), "multi", setting, labels)
+                own, gain = find_head(
+                    *sum_statistics(task.weight[covered], g[covered], H[covered]), "multi", setting, labels
+                )
                 np.testing.assert_allclose(head, settings.learning_rate * own, rtol=1e-5, atol=1e-6 * np.abs(own).max())
                 np.testing.assert_allclose(chunk.gain[rule], gain, rtol=1e-5)
             scores[covered] += head
@@ -304,9 +305,7 @@ def test_heads_of_a_round_follow_one_another_to_first_order(course: dict[str, An
 
 @pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
 @pytest.mark.usefixtures("early")
-def test_chunks_and_batches_change_no_bit(
-    course: dict[str, Any], device: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_and_batches_change_no_bit(course: dict[str, Any], device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     task, settings = make_course(course)
     whole = CudaEngine(task, settings, device=device)
     whole.learn(8)
@@ -347,7 +346,7 @@ def take(chunk: Chunk, first: int) -> Chunk:
     """The rules from one on."""
     starts = {"conditions": chunk.n_conditions[:first].sum()}
     starts |= dict.fromkeys(("labels", "scores"), chunk.n_scores[:first].sum())
-    return Chunk(**{name: getattr(chunk, name)[starts.get(name, first) :] for name in Chunk._fields if name != "heirs"})
+    return Chunk(**{name: getattr(chunk, name)[starts.get(name, first) :] for name in Chunk._fields})
 
 
 @pytest.mark.usefixtures("early")

@@ -23,7 +23,6 @@ from pyboomer.engine.statistics import resize
 from pyboomer.losses.logistic import label_wise_logistic
 from pyboomer.losses.twins import QUADRATIC
 
-LONGEST = 63  # conditions of a body: a bit for each of them in a number
 MOST_LABELS = 256  # whose Hessians are added up: so many times as many numbers for a rule
 
 
@@ -115,8 +114,7 @@ class ClusterLearner:
         room = min(summary.n, SMALL)
         columns = BinnedColumns(np.empty((len(duty.nominal), 0), dtype=np.uint8), duty.nominal)
         task = Task(columns, np.empty((room, n_labels)), np.empty(0), fixed_features=fixed_features)
-        plan = make_plan(task, settings, subtracts=False)
-        self.plan = plan._replace(longest=min(plan.longest, LONGEST))
+        self.plan = make_plan(task, settings, subtracts=False)
         self.labels = plan_labels(layout, room, settings)
         self.heads = plan_heads(resize(layout, len(self.labels.draw.drawn)), room, settings, duty.single)
         self.steps = ClusterSteps(team, duty, layout, self.plan, self.heads, self.threads, summary.largest_weight)
@@ -149,7 +147,6 @@ class ClusterLearner:
                 scores=head,
                 coverage=np.array([self.summary.weight]),
                 gain=np.array([gain]),
-                heirs=np.empty(0, dtype=np.int64),
             )
         )
         self.n_rules = 1
@@ -157,8 +154,7 @@ class ClusterLearner:
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""
         for _ in range(count):
-            chunk = bins.learn_rule(self.steps, self.labels, self.heads, self.plan, self.n_rules)
-            self.chunks.append(chunk._replace(heirs=self.steps.heirs))
+            self.chunks.append(bins.learn_rule(self.steps, self.labels, self.heads, self.plan, self.n_rules))
             self.n_rules += 1
 
     def take_rules(self) -> list[Chunk]:

@@ -33,7 +33,16 @@ from pyboomer.engine.cluster.fixed import (
     fix_values,
 )
 from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.cpu.sampled import BLOCK, CHUNK, Odds, fetch_odds, find_factors, find_odds, mark, multiply_odds
+from pyboomer.engine.cpu.sampled import (
+    BLOCK,
+    CHUNK,
+    Odds,
+    cover_chunk,
+    fetch_odds,
+    find_factors,
+    find_odds,
+    multiply_odds,
+)
 from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.promise import Task
 from pyboomer.engine.sampling import Places, draw_here, find_places
@@ -41,8 +50,6 @@ from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_col
 from pyboomer.losses import Loss
 from pyboomer.losses.truth import Truth, pad_signs
 from pyboomer.losses.twins import LABEL_WISE
-
-TWO = np.uint64(2)
 
 
 class Block(NamedTuple):
@@ -81,7 +88,6 @@ class Handed(NamedTuple):
 class Found(NamedTuple):
     """What a body covers."""
 
-    patterns: NDArray[np.uint64]  # of conditions met that there are, see `cover_rows`
     sums: Whole  # of statistics
     weight: int
     handed: Rows  # where they are among what was handed over ahead
@@ -133,39 +139,13 @@ def write_losses(odds: Odds, weight: Array, losses: Array) -> None:
 
 
 @kernel
-def cover_rows(
-    codes: NDArray[np.uint8],
-    body: Array,
-    begin: int,
-    marks: NDArray[np.uint8],
-    patterns: NDArray[Any],
-    found: NDArray[np.bool_],
-    rows: Rows,
-) -> np.int64:
-    """List the examples from `begin` on that a body covers, of as many as there are patterns; returns how many.
-
-    The pattern of an example tells which conditions it meets: a bit for each, that of the first one in front. Which
-    there are among those of eight bits is noted in `found`.
-    """
-    covered = np.uint64(0)
-    for start in range(0, patterns.shape[0], marks.shape[0]):
-        some = patterns[start : start + marks.shape[0]]
-        own = marks[: some.shape[0]]
-        for i in range(some.shape[0]):
-            some[i] = 0
-        for c in range(body.shape[0]):
-            for i in range(own.shape[0]):
-                own[i] = 1
-            first = begin + start
-            mark(codes[np.int64(body[c, 0])][first : first + own.shape[0]], np.int64(body[c, 1]), body[c, 2], own)
-            for i in range(some.shape[0]):
-                some[i] = some[i] * TWO + own[i]
-        whole = (np.uint64(1) << np.uint64(body.shape[0])) - np.uint64(1)
-        for i in range(some.shape[0]):
-            found[some[i] & np.uint64(255)] = True
-            rows[covered] = begin + start + i
-            covered += np.uint64(some[i] == whole)
-    return np.int64(covered)
+def cover_rows(codes: NDArray[np.uint8], body: Array, begin: int, marks: NDArray[np.uint8], rows: Rows) -> np.int64:
+    """List the examples from `begin` on that a body covers, of as many as there is room for; returns how many."""
+    covered = np.int64(0)
+    for start in range(0, rows.shape[0], marks.shape[0]):
+        own = marks[: rows.shape[0] - start]
+        covered += cover_chunk(codes, body, begin + start, own, rows[covered:])
+    return covered
 
 
 class Shard:
@@ -340,7 +320,7 @@ class Shard:
 
     def finish(self, body: Array, scales: Scales, written_out: bool) -> Found:
         """Cover what a body covers, and add up its statistics."""
-        patterns = self._cover(body)
+        self._cover(body)
         layout = Dense(self.layout.n_labels) if written_out else self.layout
         sums = np.zeros((len(self.covered), count_columns(layout)), dtype=np.int64)
         weight = [0] * len(self.covered)
@@ -349,28 +329,25 @@ class Shard:
             weight[part] = self._add(self.covered[part], scales, sums[part], written_out)
 
         self.threads.share(work, list(range(len(self.covered))))
-        return Found(patterns, sums.sum(axis=0), sum(weight), self._find_handed())
+        return Found(sums.sum(axis=0), sum(weight), self._find_handed())
 
     def _find_handed(self) -> Rows:
         """Where the examples covered are among those handed over ahead: there are none."""
         return self.everyone[:0]
 
-    def _cover(self, body: Array) -> NDArray[np.uint64]:
+    def _cover(self, body: Array) -> None:
         self.body = body
         parts = divide(-(-self.n // CHUNK), self.threads.n_threads)
-        patterns = self._make_room("patterns", (self.n,), np.uint8 if len(body) <= 8 else np.uint64)
         rows = self._make_room("covered", (self.n,), np.uint32)
-        self.covered, seen = [self.everyone[:0]] * len(parts), [np.empty(0, dtype=np.uint64)] * len(parts)
+        self.covered = [self.everyone[:0]] * len(parts)
 
         def work(part: int) -> None:
             begin, end = parts[part].start * CHUNK, min(parts[part].stop * CHUNK, self.n)
-            found, marks = np.zeros(256, dtype=np.bool_), np.empty(CHUNK, dtype=np.uint8)
-            count = cover_rows(self.columns.codes, body, begin, marks, patterns[begin:end], found, rows[begin:end])
+            marks = np.empty(CHUNK, dtype=np.uint8)
+            count = cover_rows(self.columns.codes, body, begin, marks, rows[begin:end])
             self.covered[part] = rows[begin : begin + count]
-            seen[part] = np.flatnonzero(found).astype(np.uint64) if len(body) <= 8 else np.unique(patterns[begin:end])
 
         self.threads.share(work, list(range(len(parts))))
-        return np.unique(np.concatenate([np.empty(0, dtype=np.uint64), *seen]))
 
     def apply(self, labels: NDArray[np.int64], scores: Array) -> None:
         """Add scores to what is covered (Alg. 1, line 4), and to what is held out."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.columns.binned import BinnedColumns
-from pyboomer.columns.needless import find_heirs
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cluster.fixed import Scales, choose_unit
 from pyboomer.engine.cluster.shard import Duty, Found, Handed
@@ -31,7 +30,6 @@ from pyboomer.engine.rating import Rating
 from pyboomer.engine.sampling import fill_with_draw
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, count_columns, resize, sum_weights, take_labels
 from pyboomer.engine.sweeping import BinSums, make_bin_sums
-from pyboomer.rules.operators import ABOVE
 
 SMALL = 2**15  # examples of a sample that is handed over
 AHEAD = 4  # conditions whose features are handed over at once
@@ -74,7 +72,6 @@ class ClusterSteps(SampleSteps):
         self.largest = 1.0  # statistic there has been
         self.is_small = min(duty.size or duty.n, duty.n) <= SMALL
         self.labels: NDArray[np.int64] | None = None  # that sums and heads are about; None for all
-        self.heirs = np.empty(0, dtype=np.int64)  # of the conditions of the rule
 
     def send(self, name: str, *arguments: Any) -> Callable[[], list[Any]]:
         """Who waits for what all shards answer; orders that nobody had to wait for are sent along."""
@@ -246,8 +243,8 @@ class ClusterSteps(SampleSteps):
         """Cover all examples that meet the conditions of a body: they are found along with their sums."""
         self.body = body.copy()
 
-    def _sum_all(self, layout: Layout) -> tuple[NDArray[np.uint64], Array, float]:
-        """The patterns of conditions met, sums of all labels over what is covered, and its weight."""
+    def _sum_all(self, layout: Layout) -> tuple[Array, float]:
+        """Sums of all labels over what is covered, and its weight."""
         written_out = layout is not self.all_labels
         units = self._choose_units(1, self.duty.n, max(1.0, 2 * self.largest) if written_out else 1.0)  # of a - b^2
         wait = self.send("finish", self.body, Scales(*(1 / unit for unit in units)), written_out)
@@ -256,9 +253,8 @@ class ClusterSteps(SampleSteps):
         answers: list[Found] = wait()
         handed = [start + found.handed for start, found in zip(self.starts, answers, strict=False)]
         self.handed = np.concatenate([self.places[:0], *handed])
-        patterns = np.unique(np.concatenate([found.patterns for found in answers]))
         sums = np.sum([found.sums for found in answers], axis=0).astype(np.float64) * units[0]
-        return patterns, sums, float(sum(found.weight for found in answers) * units[1])
+        return sums, float(sum(found.weight for found in answers) * units[1])
 
     def _pick(self, layout: Layout, sums: Array) -> Array:
         """Sums of the labels that a head is about."""
@@ -270,7 +266,7 @@ class ClusterSteps(SampleSteps):
 
     def sum_covered(self, sums: Array) -> float:
         """Sums of all examples covered, and their weight."""
-        _, found, weight = self._sum_all(self.all_labels)
+        found, weight = self._sum_all(self.all_labels)
         sums[:] = self._pick(self.all_labels, found)
         return weight
 
@@ -278,8 +274,7 @@ class ClusterSteps(SampleSteps):
         """The head of all examples covered, its gain and its coverage."""
         k = self.all_labels.n_labels
         layout = self.all_labels if isinstance(self.all_labels, Diagonal) else Dense(k)
-        patterns, found, coverage = self._sum_all(layout)
-        self.heirs = _find_heirs(patterns, len(self.body))
+        found, coverage = self._sum_all(layout)
         if self.label >= 0:
             label = self._find_label()
             gain, score = solve_label(found[label], found[pad(k) + label], penalty)
@@ -303,13 +298,3 @@ class ClusterSteps(SampleSteps):
         largest = max(self.ask("find_losses", held_out))
         unit = choose_unit(largest, count * largest)
         return float(sum(self.ask("sum_losses", unit)) * unit)
-
-
-def _find_heirs(patterns: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
-    """Which conditions of a body are needless, see `columns.needless`: each pattern stands for all of its examples."""
-    bits = np.arange(size, dtype=np.uint64)[::-1, None]
-    codes = ((patterns >> bits) & np.uint64(1)).astype(np.uint8)
-    conditions = np.zeros((size, 3))
-    conditions[:, 0], conditions[:, 1] = np.arange(size), ABOVE
-    columns = BinnedColumns(codes, np.zeros(size, dtype=np.int8))
-    return find_heirs(columns, len(patterns), conditions, np.array([0, size]))

@@ -126,7 +126,7 @@ def mark(codes: NDArray[np.uint8], operator: int, value: float, marks: NDArray[n
 
 
 @inner
-def _cover(codes: NDArray[np.uint8], body: Array, begin: int, marks: NDArray[np.uint8], rows: Rows) -> np.int64:
+def cover_chunk(codes: NDArray[np.uint8], body: Array, begin: int, marks: NDArray[np.uint8], rows: Rows) -> np.int64:
     """List the examples of a chunk that a body covers; returns how many there are."""
     for i in range(marks.shape[0]):
         marks[i] = 1
@@ -155,7 +155,7 @@ def sum_chunks(
     width = odds.shape[1]
     for c in range(first, last):
         begin, end = c * CHUNK, min((c + 1) * CHUNK, weight.shape[0])
-        count = _cover(codes, body, begin, marks[: end - begin], covered.rows[begin:end])
+        count = cover_chunk(codes, body, begin, marks[: end - begin], covered.rows[begin:end])
         rows, sums = covered.rows[begin : begin + count], covered.sums[c]
         for s in range(sums.shape[0]):
             sums[s] = 0.0

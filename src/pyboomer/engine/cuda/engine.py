@@ -60,7 +60,9 @@ class CudaEngine:
             replay(pending, self.first, self.n_rules)
             self.device.write(self.arrays["scores"], scores)
             self.device.write(self.arrays["pending"], pending)
-        self.n_bodies = self.n_added = self.n_read = self.n_rules  # rules that have a body, are in the scores, were read
+        self.n_bodies = self.n_added = self.n_read = (
+            self.n_rules
+        )  # rules that have a body, are in the scores, were read
         self.origin = self.n_rules - self.plan.n_ahead  # the first rule that there are draws for: there are none
 
     # --- Preparation --------------------------------------------------------------------------------------------------
@@ -116,6 +118,7 @@ class CudaEngine:
             "group": plan.tiling.group,
             "n_groups": plan.tiling.n_groups,
             "loss": plan.loss,
+            "span": plan.span,
             "outer": int(plan.outer),
             "head": plan.head,
             "head_size": plan.head_size,
@@ -154,6 +157,8 @@ class CudaEngine:
         if self.n_rules == self.first + self.size:
             self._begin_round()
         count = min(self.batch, self.first + self.size - self.n_rules)
+        if self.n_rules < self.settings.n_rules:  # no more than are wanted
+            count = min(count, self.settings.n_rules - self.n_rules)
         if self.n_rules + count > self.origin + plan.n_ahead:
             self._read_rules()
             self._draw_ahead()

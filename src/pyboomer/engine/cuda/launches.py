@@ -46,7 +46,7 @@ class Launches:
         """The sums of a head (Alg. 2), and what follows from them."""
         plan = self.plan
         tiles = -(-plan.k // LABELS)
-        sums = Launch("sum_covered", (self._divide(plan.n, THREADS // 8, tiles), tiles), THREADS)
+        sums = Launch("sum_covered", (self._divide(plan.n, THREADS // plan.span, tiles), tiles), THREADS)
         if not plan.outer:
             return [sums]
         solve = [] if plan.iterates else [Launch("solve_system", (self._divide(plan.n, 64),), THREADS)]

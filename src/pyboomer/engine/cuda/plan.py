@@ -1,4 +1,4 @@
-"""The plan of a fit on a GPU: what is learned as kernels number it, how it is shared out, and by what terms are scaled."""
+"""The plan of a fit on a GPU: what is learned, as kernels number it, how blocks share it, and how terms are scaled."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,8 @@ LARGEST_SYSTEM = 48  # labels up to which Eq. 16 is solved by elimination, as in
 LONGEST = 1024  # conditions of a rule
 RULES = 256  # that are drawn for and read back at once
 ROOM = 2**26  # bytes of features drawn ahead
-WHOLE = 2.0**31 - 1
+TERM = 25  # bits of a term of a histogram: as many as its statistics have, so that 64 of them fit 32 bits
+OF_WEIGHTS = 22  # bits of a weight in it, of which all terms may be the largest
 BEYOND = 10  # bits that sums of gradients may have beyond what the statistics at the beginning of a round can reach
 
 
@@ -74,6 +75,11 @@ class Plan:
     def draws_labels(self) -> bool:
         """Whether a rule is about labels that are drawn."""
         return self.n_labels < self.k
+
+    @property
+    def span(self) -> int:
+        """Lanes that have a label each, of an example."""
+        return next(lanes for lanes in (4, 8, 16, LABELS) if lanes >= self.k or lanes == LABELS)
 
     @property
     def n_words(self) -> int:
@@ -185,13 +191,13 @@ def find_scales(task: Task, settings: Settings, loss: int) -> Scales:
             far = np.maximum(far, np.maximum(np.abs(low), np.abs(high)))
         g, h = of_labels * np.where(far > 0, far, 1.0), of_labels
 
-    def find_power(bound: Any) -> Any:
-        return 2.0 ** np.floor(np.log2(WHOLE / (bound * heaviest)))
+    def find_power(bits: int, bound: Any) -> Any:
+        return 2.0 ** np.floor(bits - np.log2(bound * heaviest))
 
     return Scales(
-        g=find_power(g),
-        h=find_power(h),
-        weight=float(find_power(1.0)),
-        head=2.0 ** math.floor(31 - BEYOND - math.log2(n)),
+        g=find_power(TERM, g),
+        h=find_power(TERM, h),
+        weight=float(find_power(OF_WEIGHTS, 1.0)),
+        head=2.0 ** math.floor(62 - TERM - BEYOND - math.log2(n)),
         product=2.0 ** math.floor(62 - math.log2(max(float(task.weight.sum()), 1e-300))),
     )

@@ -22,28 +22,20 @@ __device__ Target find_target(const Fit& f) {
   return {rule, slot, f.states + rule - round.begin, f.out_count[slot], f.out_labels + slot * f.K, rule == 0 && !f.pending};
 }
 
-// sums[q] += the scores of an example for a label, those that some rules of the round give, one after another
-template <int Q>
-__device__ void add_heads(const Fit& f, i64 row, int first, int last, const int (&labels)[Q], double (&sums)[Q]) {
+// `score` and what rules of the round give an example for a label, from `first` to `last` - 1, one after another
+__device__ double add_heads(const Fit& f, i64 row, int first, int last, int label, double score) {
   for (int w = first / 32; 32 * w < last; w++) {
     u32 mask = f.masks[w * f.N + row];
     if (32 * w < first) mask &= FULL << (first - 32 * w);
     if (32 * w + 32 > last) mask &= (1u << (last - 32 * w)) - 1;
-    for (; mask; mask &= mask - 1) {
-      const double* head = f.heads + (i64)(32 * w + __ffs(mask) - 1) * f.K;
-#pragma unroll
-      for (int q = 0; q < Q; q++)
-        if (labels[q] >= 0) sums[q] += head[labels[q]];
-    }
+    for (; mask; mask &= mask - 1) score += f.heads[(32 * w + __ffs(mask) - 1) * f.K + label];
   }
+  return score;
 }
 
-// The scores that the rules of the round before have given
-template <int Q>
-__device__ void find_given(const Fit& f, i64 row, int rule, const int (&labels)[Q], double (&sums)[Q]) {
-#pragma unroll
-  for (int q = 0; q < Q; q++) sums[q] = f.pending && labels[q] >= 0 ? f.pending[row * f.K + labels[q]] : 0;
-  add_heads(f, row, 0, rule, labels, sums);
+// What the rules of the round before have given
+__device__ double find_given(const Fit& f, i64 row, int rule, int label) {
+  return add_heads(f, row, 0, rule, label, f.pending ? f.pending[row * f.K + label] : 0);
 }
 
 // What is written down when the head is found: x are the scores before shrinkage.
@@ -111,72 +103,58 @@ KERNEL project(const Fit* fit) {
   for (int j = blockIdx.x * WARPS + warp; j < t.s->n_covered; j += gridDim.x * WARPS) {
     i64 row = t.s->covered[j];
     double dot = 0;
-    for (int k = lane; k < f.K; k += 32) {
-      int labels[] = {k};
-      double given[1];
-      find_given(f, row, t.rule, labels, given);
-      dot += f.gradient[row * f.stride + k] * given[0];
-    }
+    for (int k = lane; k < f.K; k += 32) dot += f.gradient[row * f.stride + k] * find_given(f, row, t.rule, k);
     dot = warp_sum(dot);
     if (lane == 0) f.dots[j] = dot;
   }
 }
 
-// Alg. 2, line 1: the sums; and the head, or the first direction towards it. A warp has 4 examples, and each of its lanes
-// has 4 of 32 labels, so that the lanes of an example read whole sectors.
+// Alg. 2, line 1: the sums; and the head, or the first direction towards it. Each lane has a label, of EACH examples at once.
 KERNEL sum_covered(const Fit* fit) {
-  const int Q = 4, LANES = 8, KINDS = 3 * Q + 1;
-  __shared__ i64 parts[WARPS][LANES * KINDS];
+  const int KINDS = 4;
+  __shared__ i64 parts[KINDS][THREADS];
   const Fit& f = *fit;
   Round& round = *f.round;
   const Target t = find_target(f);
-  int m = t.m, n_tiles = (m + 31) / 32, K = (int)f.K;
+  int m = t.m, n_tiles = (m + 31) / 32, K = (int)f.K, span = (int)f.span, c = blockIdx.y * 32 + threadIdx.x % span;
   if ((int)blockIdx.y >= n_tiles) return;
-  int warp = threadIdx.x >> 5, lane = threadIdx.x % LANES, labels[Q];
-  double g_scale[Q], h_scale[Q];
-#pragma unroll
-  for (int q = 0; q < Q; q++) {
-    int c = blockIdx.y * 32 + q * LANES + lane;
-    labels[q] = c < m ? t.labels[c] : -1;
-    g_scale[q] = c < m ? f.g_scale[labels[q]] * f.head_scale : 0;
-    h_scale[q] = c < m ? f.h_scale[labels[q]] * f.head_scale : 0;
-  }
   i64 sums[KINDS] = {};
-  const u32* covered = t.s->covered;
-  int n = t.s->n_covered, step = gridDim.x * (THREADS / LANES);
-  for (int j = (blockIdx.x * THREADS + threadIdx.x) / LANES; j < n; j += step) {
-    i64 row = covered[j];
-    double w = f.weight[row], given[Q] = {}, dot = 0;
-    float b[Q], h[Q];
+  if (c < m) {
+    int n = t.s->n_covered, per_block = THREADS / span, step = gridDim.x * per_block, label = t.labels[c];
+    double g_scale = f.g_scale[label] * f.head_scale, h_scale = f.h_scale[label] * f.head_scale;
+    double w_scale = f.w_scale * f.head_scale;
+    for (int j0 = blockIdx.x * per_block + threadIdx.x / span; j0 < n; j0 += EACH * step) {
+      i64 rows[EACH];
+      double w[EACH];
+      float b[EACH], h[EACH];
 #pragma unroll
-    for (int q = 0; q < Q; q++) {
-      b[q] = labels[q] >= 0 ? f.gradient[row * f.stride + labels[q]] : 0;
-      h[q] = labels[q] >= 0 ? f.curvature[row * f.stride + labels[q]] : 0;
-    }
-    if (!t.is_first) {
-      find_given(f, row, t.rule, labels, given);
-      if (f.outer) dot = f.dots[j];
-    }
+      for (int e = 0; e < EACH; e++) {  // asked for together
+        rows[e] = t.s->covered[min(j0 + e * step, n - 1)];
+        w[e] = j0 + e * step < n ? f.weight[rows[e]] : 0;
+        b[e] = f.gradient[rows[e] * f.stride + label];
+        h[e] = f.curvature[rows[e] * f.stride + label];
+      }
 #pragma unroll
-    for (int q = 0; q < Q; q++) {
-      double g = b[q] + h[q] * given[q] - b[q] * dot;
-      sums[q] += __double2ll_rn(g * (w * g_scale[q]));
-      sums[Q + q] += __double2ll_rn(h[q] * (w * h_scale[q]));
-      if (f.outer) sums[2 * Q + q] += __double2ll_rn(b[q] * (w * g_scale[q]));
+      for (int e = 0; e < EACH; e++) {
+        if (j0 + e * step >= n) break;
+        double g = b[e];
+        if (!t.is_first) g += h[e] * find_given(f, rows[e], t.rule, label);
+        if (!t.is_first && f.outer) g -= b[e] * f.dots[j0 + e * step];
+        sums[0] += __double2ll_rn(g * (w[e] * g_scale));
+        sums[1] += __double2ll_rn(h[e] * (w[e] * h_scale));
+        if (f.outer) sums[2] += __double2ll_rn(b[e] * (w[e] * g_scale));
+        sums[3] += __double2ll_rn(w[e] * w_scale);
+      }
     }
-    sums[3 * Q] += __double2ll_rn(w * (f.w_scale * f.head_scale));
   }
 #pragma unroll
-  for (int i = 0; i < KINDS; i++) {
-    for (int o = LANES; o < 32; o <<= 1) sums[i] += __shfl_xor_sync(FULL, sums[i], o);
-    if ((threadIdx.x & 31) < LANES) parts[warp][i * LANES + lane] = sums[i];
-  }
+  for (int i = 0; i < KINDS; i++) parts[i][threadIdx.x] = sums[i];
   __syncthreads();
-  for (int i = threadIdx.x; i < LANES * KINDS; i += THREADS) {
+  for (int i = threadIdx.x; i < KINDS * span; i += THREADS) {
+    int kind = i / span, column = blockIdx.y * 32 + i % span;
     i64 sum = 0;
-    for (int v = 0; v < WARPS; v++) sum += parts[v][i];
-    int kind = i / (Q * LANES), c = blockIdx.y * 32 + i % (Q * LANES);
-    if (kind == 3 ? c == 0 : c < m) add64(f.sums + kind * K + c, sum);
+    for (int j = i % span; j < THREADS; j += span) sum += parts[kind][j];
+    if (kind == 3 ? column == 0 : column < m) add64(f.sums + kind * K + column, sum);
   }
   if (!is_last_block(&round.arrived, (int)gridDim.x * n_tiles)) return;
   double *g = get_vector(f, G), *d = get_vector(f, D), *b = get_vector(f, FIRST), *gains = get_vector(f, GAINS);
@@ -320,7 +298,7 @@ KERNEL solve_system(const Fit* fit) {
       u32 row = t.s->covered[start + r];
       float g = f.gradient[row * f.stride + t.labels[k]];
       left[r][k] = g;
-      right[r][k] = (float)(g * f.weight[row] * f.w_scale);
+      right[r][k] = (float)(g * f.weight[row] * (f.w_scale * MORE));
     }
     __syncthreads();
 #pragma unroll
@@ -341,7 +319,7 @@ KERNEL solve_system(const Fit* fit) {
   for (int c = threadIdx.x; c < m * m; c += blockDim.x) {
     int i = c / m, j = c % m;
     if (j > i) continue;
-    A[i][j] = (i == j ? d[i] : 0) - (double)f.products[i * K + j] / f.w_scale;  // d has l2 already
+    A[i][j] = (i == j ? d[i] : 0) - (double)f.products[i * K + j] / (f.w_scale * MORE);  // d has l2 already
     f.products[i * K + j] = 0;
   }
   for (int k = threadIdx.x; k < m; k += blockDim.x) z[k] = r[k];

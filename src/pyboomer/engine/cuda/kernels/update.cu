@@ -1,10 +1,10 @@
 // The update: scores of the covered examples, and the statistics that follow from them (Alg. 1, line 4); a warp does a row.
 
-// Eq. 6: e = exp(-|y f|);  g = -y w / (1 + exp(y f)),  h = w e / (1 + e)^2
-__device__ __forceinline__ void derive_label_wise(double y, double w, double score, float& g, float& h) {
-  double margin = y * score, e = exp(-fabs(margin)), p = 1 / (1 + e), q = e * p;
-  g = (float)(-y * w * (margin > 0 ? q : p));
-  h = (float)(w * p * q);
+// Eq. 6: e = exp(-|y f|);  g = -y w / (1 + exp(y f)),  h = w e / (1 + e)^2;  in single precision, as they are kept
+__device__ __forceinline__ void derive_label_wise(float y, float w, float margin, float& g, float& h) {
+  float e = expf(-fabsf(margin)), p = 1 / (1 + e), q = e * p;
+  g = -y * w * (margin > 0 ? q : p);
+  h = w * p * q;
 }
 
 __device__ __forceinline__ double read_weight(const Fit& f, i64 cell, int y) {
@@ -12,18 +12,18 @@ __device__ __forceinline__ double read_weight(const Fit& f, i64 cell, int y) {
 }
 __device__ __forceinline__ double read_weight(const Fit& f, i64 cell) { return read_weight(f, cell, f.signs[cell]); }
 
-// Statistics of labels on their own, for losses that decompose; a warp does it, as all that is about a row
-__device__ void derive_labels(const Fit& f, i64 row) {
-  for (i64 k = threadIdx.x & 31; k < f.K; k += 32) {
-    i64 cell = row * f.K + k, place = row * f.stride + k;
-    int y = f.signs[cell];
-    double w = read_weight(f, cell, y), score = f.scores[cell];
-    if (f.loss == LABEL_WISE) {
-      derive_label_wise(y, w, score, f.gradient[place], f.curvature[place]);
-    } else {  // squared error: scores are residuals, g = w (f - y), h = w
-      f.gradient[place] = (float)(w * score);
-      f.curvature[place] = (float)w;
-    }
+__device__ __forceinline__ bool decomposes(const Fit& f) { return f.loss == LABEL_WISE || f.loss == SQUARED; }
+
+// Statistics of a label on its own, for losses that decompose
+__device__ __forceinline__ void derive(const Fit& f, i64 row, int k, double score) {
+  i64 cell = row * f.K + k, place = row * f.stride + k;
+  int y = f.signs[cell];
+  float w = (float)read_weight(f, cell, y);
+  if (f.loss == LABEL_WISE) {
+    derive_label_wise((float)y, w, (float)(y * score), f.gradient[place], f.curvature[place]);
+  } else {  // squared error: scores are residuals, g = w (f - y), h = w
+    f.gradient[place] = (float)(w * score);
+    f.curvature[place] = w;
   }
 }
 
@@ -103,40 +103,50 @@ __device__ void derive_joint(const Fit& f, i64 row) {
   __syncwarp();
 }
 
+// Statistics of an example, for the others
 __device__ void derive_row(const Fit& f, i64 row) {
-  if (f.loss == LABEL_WISE || f.loss == SQUARED) derive_labels(f, row);
-  else if (f.loss == EXAMPLE_WISE) derive_example_wise(f, row);
+  if (f.loss == EXAMPLE_WISE) derive_example_wise(f, row);
   else derive_joint(f, row);
 }
 
 // All statistics, from the scores as they are
 KERNEL write(const Fit* fit) {
   const Fit& f = *fit;
-  int warps = blockDim.x >> 5;
-  for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) derive_row(f, row);
+  int warps = blockDim.x >> 5, lane = threadIdx.x & 31;
+  for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) {
+    for (int k = lane; decomposes(f) && k < f.K; k += 32) derive(f, row, k, f.scores[row * f.K + k]);
+    if (!decomposes(f)) derive_row(f, row);
+  }
 }
 
-// The heads found last are added to the scores of what their rules cover; at the end of the round, statistics follow
+// The heads found last are added to the scores of what their rules cover; at the end of the round, statistics follow. A warp
+// has 32 examples, and its lanes share the labels of those that are covered.
 KERNEL apply(const Fit* fit) {
+  __shared__ int places[WARPS][32];
   const Fit& f = *fit;
   Round& round = *f.round;
-  int warps = blockDim.x >> 5, lane = threadIdx.x & 31, first = round.n_added, last = round.n_heads;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, first = round.n_added, last = round.n_heads, K = (int)f.K;
   bool ends = last == round.size;
-  for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) {
+  for (i64 start = ((i64)blockIdx.x * WARPS + warp) * 32; start < f.N; start += (i64)gridDim.x * THREADS) {
     u32 covering = 0;
-    for (int w = 0; 32 * w < last; w++) covering |= f.masks[w * f.N + row];
-    if (covering) {
-      for (int k = lane; k < f.K; k += 32) {
-        int labels[] = {k};
-        double score[] = {f.scores[row * f.K + k]};
-        add_heads(f, row, first, last, labels, score);
-        f.scores[row * f.K + k] = score[0];
-      }
-      __syncwarp();
+    for (int w = 0; 32 * w < last && start + lane < f.N; w++) covering |= f.masks[w * f.N + start + lane];
+    u32 votes = __ballot_sync(FULL, start + lane < f.N && (covering || (ends && f.pending)));
+    if (votes >> lane & 1) places[warp][__popc(votes & ((1u << lane) - 1))] = lane;
+    __syncwarp();
+    int count = __popc(votes), place = lane / K, k = lane % K;
+    for (int i = lane; i < count * K; i += 32) {
+      i64 row = start + places[warp][place];
+      double score = add_heads(f, row, first, last, k, f.scores[row * K + k]);
+      f.scores[row * K + k] = score;
+      if (ends && decomposes(f)) derive(f, row, k, score);
+      place += 32 / K;
+      k += 32 % K;
+      if (k >= K) { k -= K; place += 1; }
     }
-    if (!ends) continue;
-    if (covering || f.pending) derive_row(f, row);
-    for (int w = lane; 32 * w < last; w += 32) f.masks[w * f.N + row] = 0;
+    __syncwarp();
+    for (int c = 0; ends && !decomposes(f) && c < count; c++) derive_row(f, start + places[warp][c]);
+    for (int w = 0; ends && 32 * w < last && covering; w++) f.masks[w * f.N + start + lane] = 0;
+    __syncwarp();
   }
   if (is_last_block(&round.arrived, gridDim.x) && threadIdx.x == 0) round.n_added = last;
 }
