@@ -5,7 +5,7 @@ import numpy as np
 from pyboomer.engine.cpu.default_rule import find_default_head, merge_equal
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.cuda.plan import number_loss
+from pyboomer.engine.cuda.plan import Scales, number_loss, round_scores
 from pyboomer.engine.promise import Chunk, Settings, Task
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.twins import LABEL_WISE, SQUARED
@@ -13,7 +13,7 @@ from pyboomer.losses.twins import LABEL_WISE, SQUARED
 BLOCK = 2**14  # examples whose weights are added up at once
 
 
-def learn_default_rule(task: Task, settings: Settings) -> Chunk:
+def learn_default_rule(task: Task, settings: Settings, scales: Scales) -> Chunk:
     """The rule that scores all labels of all examples."""
     threads = Threads(settings.n_threads)
     ledger = Ledger(_condense(task, settings.loss), settings.loss, False, threads)
@@ -24,7 +24,7 @@ def learn_default_rule(task: Task, settings: Settings) -> Chunk:
         conditions=np.empty((0, 4)),
         n_scores=np.array([len(head)]),
         labels=np.arange(len(head), dtype=np.int32),
-        scores=np.array(head),
+        scores=round_scores(np.array(head), scales),
         coverage=np.array([float(task.weight.sum())]),
         gain=np.array([gain]),
     )

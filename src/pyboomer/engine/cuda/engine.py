@@ -17,7 +17,7 @@ from pyboomer.engine import rounds
 from pyboomer.engine.cuda.default_rule import learn_default_rule
 from pyboomer.engine.cuda.launches import THREADS, Launches
 from pyboomer.engine.cuda.memory import count_bodies, count_bytes, list_copied, list_of_a_body, list_of_all
-from pyboomer.engine.cuda.plan import LISTED, find_scales, make_plan
+from pyboomer.engine.cuda.plan import LISTED, find_scales, make_plan, number_loss, round_scores
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.promise import Chunk, Replay, Settings, Task
 from pyboomer.engine.sampling import draw_examples, fill_with_draws, fill_with_labels, make_draw
@@ -41,11 +41,12 @@ class CudaEngine:
         self.device = find_device(read_program()) if device is None else device
         self.task, self.settings, self.n_rules = task, settings, n_rules
         self.chunks: list[Chunk] = []
+        self.scales = find_scales(task, settings, number_loss(settings.loss))
         scores = np.zeros(task.Y.shape)
         if settings.loss in BEGIN:
-            scores[:] = BEGIN[settings.loss](task.Y)
+            scores = round_scores(BEGIN[settings.loss](task.Y), self.scales)
         if replay is None:
-            default = learn_default_rule(task, settings)
+            default = learn_default_rule(task, settings, self.scales)
             scores += default.scores
             self.n_rules = 1
             self.chunks.append(default)
@@ -74,7 +75,7 @@ class CudaEngine:
         self.launches = Launches(plan, device.n_processors)
         self.features = make_draw(len(codes), plan.n_features - len(task.fixed_features), task.fixed_features)
         self.labels = make_draw(plan.k, max(plan.n_labels, 1))
-        scales = find_scales(task, settings, plan.loss)
+        scales = self.scales
         copied, limit = list_copied(task, settings.loss, plan, scales)
         copied["scores"] = scores
         n_vectors = len(copied.get("factor", ()))

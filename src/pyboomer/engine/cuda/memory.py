@@ -45,7 +45,7 @@ def list_of_all(plan: Plan, row_blocks: int, warps: int, n_vectors: int) -> Shap
         "gradient": ((n, plan.stride), np.float32),
         "curvature": ((n, plan.stride), np.float32),
         "masks": ((-(-plan.per_round // 32), n), np.uint32),
-        "heads": ((plan.per_round, k), np.float64),
+        "tables": ((-(-plan.per_round // 4), 16, k), np.float64),
         "draws": ((plan.longest, rules, plan.n_features), np.int32),
         "sums": (3 * k + 1, np.int64),
         "vectors": ((VECTORS, k), np.float64),
@@ -79,6 +79,7 @@ def list_copied(task: Task, loss: Loss, plan: Plan, scales: Scales) -> tuple[dic
         "signs": signs,
         "g_scale": scales.g.astype(np.float32),
         "h_scale": scales.h.astype(np.float32),
+        "unit": scales.unit,
     }
     if len(pad_weight(task.Y.shape, label_weight)) > 0:
         assert label_weight is not None

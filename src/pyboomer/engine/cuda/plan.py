@@ -28,6 +28,7 @@ RULES = 256  # that are drawn for and read back at once
 ROOM = 2**26  # bytes of features drawn ahead
 TERM = 25  # bits of a term of a histogram: as many as its statistics have, so that 64 of them fit 32 bits
 OF_WEIGHTS = 22  # bits of a weight in it, of which all terms may be the largest
+OF_SCORES = 36  # bits behind the point, of a score in the range of targets: sums are exact as long as 53 bits hold them
 BEYOND = 10  # bits that sums of gradients may have beyond what the statistics at the beginning of a round can reach
 
 
@@ -172,6 +173,7 @@ class Scales:
     weight: float
     head: float  # what sums over all examples are multiplied with besides
     product: float  # of conjugate gradients
+    unit: np.ndarray  # (K,) that scores are multiples of, so that their sums are exact
 
 
 def find_scales(task: Task, settings: Settings, loss: int) -> Scales:
@@ -181,7 +183,7 @@ def find_scales(task: Task, settings: Settings, loss: int) -> Scales:
     of_labels = np.ones(k)
     if task.label_weight is not None:
         of_labels = np.maximum(task.label_weight.max(axis=0, initial=0.0), 1e-300)
-    g, h = of_labels.copy(), of_labels / 4
+    g, h, far = of_labels.copy(), of_labels / 4, np.ones(k)
     if loss == EXAMPLE_WISE:
         g, h = np.ones(k), np.ones(k)
     elif loss == SQUARED:
@@ -189,7 +191,8 @@ def find_scales(task: Task, settings: Settings, loss: int) -> Scales:
         far = 4 * (high - low)  # eight times half the range
         if settings.l1 > 0:  # the default rule may be 0
             far = np.maximum(far, np.maximum(np.abs(low), np.abs(high)))
-        g, h = of_labels * np.where(far > 0, far, 1.0), of_labels
+        far = np.where(far > 0, far, 1.0)
+        g, h = of_labels * far, of_labels
 
     def find_power(bits: int, bound: Any) -> Any:
         return 2.0 ** np.floor(bits - np.log2(bound * heaviest))
@@ -200,4 +203,10 @@ def find_scales(task: Task, settings: Settings, loss: int) -> Scales:
         weight=float(find_power(OF_WEIGHTS, 1.0)),
         head=2.0 ** math.floor(62 - TERM - BEYOND - math.log2(n)),
         product=2.0 ** math.floor(62 - math.log2(max(float(task.weight.sum()), 1e-300))),
+        unit=2.0 ** (np.floor(np.log2(far)) - OF_SCORES),
     )
+
+
+def round_scores(scores: np.ndarray, scales: Scales) -> np.ndarray:
+    """Scores as multiples of the unit."""
+    return np.asarray(np.rint(scores / scales.unit) * scales.unit)

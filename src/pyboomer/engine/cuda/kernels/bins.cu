@@ -21,6 +21,14 @@ struct alignas(8) Usual {
   int is_there;
 };
 
+// A bit for each of four examples that is to be added
+__device__ __forceinline__ u32 skip(Usual usual, const Words& own) {
+  u32 adds = 0;
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++) adds |= (u32)(!usual.is_there || own.of[e] != usual.word) << e;
+  return adds;
+}
+
 template <int T>
 __device__ void sum_bins(const Fit& f) {
   DYNAMIC_SHARED(int, room);  // (units, B, 32): a unit has T columns of 32 / T features
@@ -65,23 +73,32 @@ __device__ void sum_bins(const Fit& f) {
       int term = max(__float2int_rn(source[entry.row * step] * entry.factor * scale), least);
       total += terms[e] = j0 + e < end ? term : 0;
     }
+    const Words* words = s.codes + ((i64)first * f.sample_pitch + j0) / TOGETHER;
+    i64 pitch = f.sample_pitch / TOGETHER;
+    Words next = words[0];
     for (int w = 0; w < count; w++) {
-      Words own = s.codes[((first + w) * f.sample_pitch + j0) / TOGETHER];
-      Usual skipped = usual[w];
+      Words own = next;
+      if (w + 1 < count) next = words[(w + 1) * pitch];
+      u32 adds = skip(usual[w], own);
 #pragma unroll
-      for (int u = 0; u < UNITS; u++) {
-        int* unit = room + (w * UNITS + u) * B * 32 + lane;
-        int old[TOGETHER], over = 0;
+      for (int u = 0; u < UNITS && adds; u++) {
+        int *unit = room + (w * UNITS + u) * B * 32 + lane, shift = 8 * (u * AT_ONCE + sub), old[TOGETHER] = {}, over = 0;
+        if (adds == (1 << TOGETHER) - 1) {
 #pragma unroll
-        for (int e = 0; e < TOGETHER; e++) {  // additions that do not wait for each other
-          bool adds = terms[e] && !(skipped.is_there && own.of[e] == skipped.word);
-          old[e] = adds ? atomicAdd(unit + (own.of[e] >> 8 * (u * AT_ONCE + sub) & 255) * 32, terms[e]) : 0;
-          over |= overflows(old[e], terms[e]);
+          for (int e = 0; e < TOGETHER; e++)  // additions that do not wait for each other
+            old[e] = atomicAdd(unit + (own.of[e] >> shift & 255) * 32, terms[e]);
+        } else {
+#pragma unroll
+          for (int e = 0; e < TOGETHER; e++)
+            if (adds >> e & 1) old[e] = atomicAdd(unit + (own.of[e] >> shift & 255) * 32, terms[e]);
         }
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) over |= overflows(old[e], terms[e]);
         if (over >= 0) continue;
         i64 feature = 4 * (first + w) + u * AT_ONCE + sub;
+#pragma unroll
         for (int e = 0; e < TOGETHER; e++) {
-          int bin = own.of[e] >> 8 * (u * AT_ONCE + sub) & 255;
+          int bin = own.of[e] >> shift & 255;
           if (overflows(old[e], terms[e]) < 0 && feature < f.F && bin != f.usual[features[feature]])
             add64(s.bins + (feature * B + bin) * f.pitch + column, terms[e] > 0 ? 1ll << 32 : -(1ll << 32));
         }

@@ -64,7 +64,8 @@ struct Fit {
   const float* g_scale;      // (K,) powers of 2 that terms of sums over bins are multiplied with
   const float* h_scale;      // (K,)
   u32* masks;                // (words, N) a bit for each rule of the round that covers an example; zeros between rounds
-  double* heads;             // (rules of a round, K) their scores, 0 for labels that they are not about
+  double* tables;            // (fours of rules of a round, 16, K) scores that each set of four rules gives
+  const double* unit;        // (K,) scores are multiples of these powers of 2, so that their sums are exact in any order
   const int* draws;          // (steps, n_ahead, F) features drawn
   const int* label_draws;    // (n_ahead, n_labels) labels drawn, or null
   i64* sums;                 // (3K + 1) of what a rule covers: gradients, curvatures, first gradients, weight; zeros before

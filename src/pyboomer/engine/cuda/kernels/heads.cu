@@ -22,31 +22,38 @@ __device__ Target find_target(const Fit& f) {
   return {rule, slot, f.states + rule - round.begin, f.out_count[slot], f.out_labels + slot * f.K, rule == 0 && !f.pending};
 }
 
-// `score` and what rules of the round give an example for a label, from `first` to `last` - 1, one after another
-__device__ double add_heads(const Fit& f, i64 row, int first, int last, int label, double score) {
+// What those rules of the round from `first` to `last` - 1 that cover an example give it for a label
+__device__ __forceinline__ double sum_given(const Fit& f, i64 row, int first, int last, int label) {
+  double sum = 0;
   for (int w = first / 32; 32 * w < last; w++) {
     u32 mask = f.masks[w * f.N + row];
     if (32 * w < first) mask &= FULL << (first - 32 * w);
     if (32 * w + 32 > last) mask &= (1u << (last - 32 * w)) - 1;
-    for (; mask; mask &= mask - 1) score += f.heads[(32 * w + __ffs(mask) - 1) * f.K + label];
+    const double* table = f.tables + w * 128 * f.K + label;
+#pragma unroll 4
+    for (int q = 0; q < min(8, (last - 32 * w + 3) / 4); q++) sum += table[(16 * q + (mask >> 4 * q & 15)) * f.K];
   }
-  return score;
+  return sum;
 }
 
 // What the rules of the round before have given
-__device__ double find_given(const Fit& f, i64 row, int rule, int label) {
-  return add_heads(f, row, 0, rule, label, f.pending ? f.pending[row * f.K + label] : 0);
+__device__ __forceinline__ double find_given(const Fit& f, i64 row, int rule, int label) {
+  return sum_given(f, row, 0, rule, label) + (f.pending ? f.pending[row * f.K + label] : 0);
 }
 
 // What is written down when the head is found: x are the scores before shrinkage.
 __device__ void finish_head(const Fit& f, const Target& t, const double* x, double gain) {
   Round& round = *f.round;
-  double* head = f.heads + t.rule * f.K;
+  int m = f.out_count[t.slot], own = 1 << t.rule % 4;
+  double *table = f.tables + t.rule / 4 * 16 * f.K, *head = table + own * f.K;
   for (int k = threadIdx.x; k < f.K; k += blockDim.x) head[k] = 0;
   __syncthreads();
-  int m = f.out_count[t.slot];
-  for (int k = threadIdx.x; k < m; k += blockDim.x)
-    f.out_scores[t.slot * f.K + k] = head[t.labels[k]] = f.learning_rate * x[k];  // Alg. 1, line 8
+  for (int k = threadIdx.x; k < m; k += blockDim.x) {
+    double unit = f.unit[t.labels[k]];
+    f.out_scores[t.slot * f.K + k] = head[t.labels[k]] = rint(f.learning_rate * x[k] / unit) * unit;  // Alg. 1, line 8
+  }
+  __syncthreads();
+  for (i64 c = f.K + threadIdx.x; c < own * f.K; c += blockDim.x) head[c] = head[c % f.K] + table[c];
   if (threadIdx.x == 0) {
     f.out_facts[2 * t.slot] = gain;
     f.out_facts[2 * t.slot + 1] = round.coverage;
@@ -109,9 +116,9 @@ KERNEL project(const Fit* fit) {
   }
 }
 
-// Alg. 2, line 1: the sums; and the head, or the first direction towards it. Each lane has a label, of EACH examples at once.
-KERNEL sum_covered(const Fit* fit) {
-  const int KINDS = 4;
+// Alg. 2, line 1: the sums; and the head, or the first direction towards it. Each lane has a label, of two examples at once.
+KERNEL __launch_bounds__(THREADS, 4) sum_covered(const Fit* fit) {
+  const int KINDS = 4, PAIR = 2;
   __shared__ i64 parts[KINDS][THREADS];
   const Fit& f = *fit;
   Round& round = *f.round;
@@ -123,19 +130,19 @@ KERNEL sum_covered(const Fit* fit) {
     int n = t.s->n_covered, per_block = THREADS / span, step = gridDim.x * per_block, label = t.labels[c];
     double g_scale = f.g_scale[label] * f.head_scale, h_scale = f.h_scale[label] * f.head_scale;
     double w_scale = f.w_scale * f.head_scale;
-    for (int j0 = blockIdx.x * per_block + threadIdx.x / span; j0 < n; j0 += EACH * step) {
-      i64 rows[EACH];
-      double w[EACH];
-      float b[EACH], h[EACH];
+    for (int j0 = blockIdx.x * per_block + threadIdx.x / span; j0 < n; j0 += PAIR * step) {
+      i64 rows[PAIR];
+      double w[PAIR];
+      float b[PAIR], h[PAIR];
 #pragma unroll
-      for (int e = 0; e < EACH; e++) {  // asked for together
+      for (int e = 0; e < PAIR; e++) {  // asked for together
         rows[e] = t.s->covered[min(j0 + e * step, n - 1)];
         w[e] = j0 + e * step < n ? f.weight[rows[e]] : 0;
         b[e] = f.gradient[rows[e] * f.stride + label];
         h[e] = f.curvature[rows[e] * f.stride + label];
       }
 #pragma unroll
-      for (int e = 0; e < EACH; e++) {
+      for (int e = 0; e < PAIR; e++) {
         if (j0 + e * step >= n) break;
         double g = b[e];
         if (!t.is_first) g += h[e] * find_given(f, rows[e], t.rule, label);
