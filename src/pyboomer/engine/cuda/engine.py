@@ -79,7 +79,8 @@ class CudaEngine:
         copied, limit = list_copied(task, settings.loss, plan, scales)
         copied["scores"] = scores
         n_vectors = len(copied.get("factor", ()))
-        shapes = list_of_all(plan, self.launches.row_blocks, THREADS // 32, n_vectors)
+        n_warps = self.launches.apply().grid[0] * THREADS // 32  # no kernel that is about all rows has more
+        shapes = list_of_all(plan, self.launches.row_blocks, n_warps, n_vectors)
         if amid_a_round:
             shapes["pending"] = (scores.shape, np.float64)
         needed = count_bytes(shapes) + sum(array.nbytes for array in copied.values())
@@ -120,6 +121,7 @@ class CudaEngine:
             "n_groups": plan.tiling.n_groups,
             "loss": plan.loss,
             "span": plan.span,
+            "chunk": self.launches.chunk,
             "outer": int(plan.outer),
             "head": plan.head,
             "head_size": plan.head_size,
@@ -148,7 +150,7 @@ class CudaEngine:
                 self._learn_bodies()
             self._fit_heads(min(self.n_bodies, last) - self.n_rules)
             if self.n_rules in (last, self.first + self.size):
-                self._run("apply", [self.launches.over_rows("apply")])
+                self._run("apply", [self.launches.apply()])
                 self.n_added = self.n_rules
         self._read_rules()
 

@@ -15,6 +15,8 @@ class Launches:
     def __init__(self, plan: Plan, n_processors: int) -> None:
         self.plan, self.n_processors = plan, n_processors
         self.row_blocks = self._divide(plan.n, THREADS)
+        many = 64 * n_processors  # warps
+        self.chunk = next(rows for rows in (32, 16, 8, 4, 2, 1) if rows * many <= plan.n or rows == 1)
 
     def _divide(self, n: int, each: int, n_others: int = 1) -> int:
         """The blocks that share n things, each so many at once, beside others."""
@@ -27,6 +29,10 @@ class Launches:
     def _over_samples(self, kernel: str, count: int) -> Launch:
         return Launch(kernel, (self._divide(self.plan.n_sample, THREADS, count), 1, count), THREADS)
 
+    def apply(self) -> Launch:
+        """The update of scores and statistics, of some rows by each warp."""
+        return Launch("apply", (self._divide(self.plan.n, self.chunk * THREADS // 32),), THREADS)
+
     def begin(self, count: int) -> list[Launch]:
         """The samples of so many bodies."""
         return [Launch("begin", (1, 1, count), THREADS), self._over_samples("sample", count)]
@@ -38,7 +44,7 @@ class Launches:
         if first and plan.head == PARTIAL:
             rate = Launch("rate_some", (plan.n_features * plan.n_bins, 1, count), THREADS, 8 * plan.k)
         n_parts = max(1, -(-PARTS * self.n_processors // (tiling.n_tiles * tiling.n_groups * count)))
-        grid = (n_parts, tiling.n_tiles, tiling.n_groups * count)
+        grid = (n_parts, tiling.n_groups * count, tiling.n_tiles)
         sums = Launch(f"sum_bins_{tiling.tile}", grid, BIN_THREADS, tiling.shared)
         return [sums, rate, self._over_samples("narrow", count)]
 

@@ -38,7 +38,7 @@ def list_of_a_body(plan: Plan, l1: float) -> Shapes:
     }
 
 
-def list_of_all(plan: Plan, row_blocks: int, warps: int, n_vectors: int) -> Shapes:
+def list_of_all(plan: Plan, row_blocks: int, n_warps: int, n_vectors: int) -> Shapes:
     """What all rules share, and is not copied from the host."""
     n, k, rules = plan.n, plan.k, plan.n_ahead
     arrays: Shapes = {
@@ -57,7 +57,7 @@ def list_of_all(plan: Plan, row_blocks: int, warps: int, n_vectors: int) -> Shap
         "out_count": (rules, np.int32),
         "out_scores": ((rules, k), np.float64),
         "out_facts": ((rules, 2), np.float64),
-        "scratch": (row_blocks * warps * (2 * n_vectors + k) if plan.loss == JOINT else 0, np.float64),
+        "scratch": (n_warps * (2 * n_vectors + k) if plan.loss == JOINT else 0, np.float64),
         "losses": (row_blocks, np.float64),
     }
     if plan.draws_labels:

@@ -6,7 +6,8 @@
 // some features, and a part of the examples. It adds up in shared memory, in 32 bits; what overflows goes to the 64 bits of
 // the result. A warp adds one example to 32 / T features at once, lane by lane to another bank of shared memory. The bin
 // that most examples are in is left out, as it is what all others leave of the total: where the features of a word are all
-// in theirs, which is the rule where X has many zeros, there is nothing to add.
+// in theirs, which is the rule where X has many zeros, there is nothing to add. Blocks of the same columns run side by side,
+// so that statistics are read from the cache that others have brought there.
 
 __device__ const float ONE = 1;
 
@@ -22,25 +23,26 @@ struct alignas(8) Usual {
 };
 
 // A bit for each of four examples that is to be added
-__device__ __forceinline__ u32 skip(Usual usual, const Words& own) {
+#define EVERY 15
+__device__ __forceinline__ u32 skip(u32 usual, const Words& own) {
   u32 adds = 0;
 #pragma unroll
-  for (int e = 0; e < TOGETHER; e++) adds |= (u32)(!usual.is_there || own.of[e] != usual.word) << e;
+  for (int e = 0; e < TOGETHER; e++) adds |= (u32)(own.of[e] != usual) << e;
   return adds;
 }
 
 template <int T>
-__device__ void sum_bins(const Fit& f) {
+__device__ __forceinline__ void sum_bins(const Fit f) {
   DYNAMIC_SHARED(int, room);  // (units, B, 32): a unit has T columns of 32 / T features
   const int AT_ONCE = 32 / T, UNITS = T / 8;  // features of a unit; units of a word
-  const State& s = f.states[blockIdx.z / f.n_groups];
+  const State& s = f.states[blockIdx.y / f.n_groups];
   if (s.done) return;
   int m = s.m, n_columns = 2 * m + 1;
-  if ((int)blockIdx.y * T >= n_columns) return;
+  if ((int)blockIdx.z * T >= n_columns) return;
   int n = s.n, n_parts = min((int)gridDim.x, max(1, n / 512));
   if ((int)blockIdx.x >= n_parts) return;
   int per_part = ((n + n_parts - 1) / n_parts + 3) / 4 * 4, start = blockIdx.x * per_part, end = min(n, start + per_part);
-  int first = blockIdx.z % f.n_groups * f.group, count = min((int)f.group, (int)f.n_words - first), B = (int)f.B;
+  int first = blockIdx.y % f.n_groups * f.group, count = min((int)f.group, (int)f.n_words - first), B = (int)f.B;
   int size = count * UNITS * B * 32;
   const int *features = find_draw(f, s, s.size), *labels = f.out_labels + s.slot * f.K;
   const Entry* entries = s.entries + s.side * f.n_sample;
@@ -55,7 +57,7 @@ __device__ void sum_bins(const Fit& f) {
     }
     usual[w] = own;
   }
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, sub = lane / T, column = blockIdx.y * T + lane % T;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, sub = lane / T, column = blockIdx.z * T + lane % T;
   const float* source = &ONE;
   i64 step = 0, total = 0;
   float scale = 0;
@@ -79,11 +81,12 @@ __device__ void sum_bins(const Fit& f) {
     for (int w = 0; w < count; w++) {
       Words own = next;
       if (w + 1 < count) next = words[(w + 1) * pitch];
-      u32 adds = skip(usual[w], own);
+      Usual skipped = usual[w];
+      u32 adds = skipped.is_there ? skip(skipped.word, own) : EVERY;
 #pragma unroll
       for (int u = 0; u < UNITS && adds; u++) {
         int *unit = room + (w * UNITS + u) * B * 32 + lane, shift = 8 * (u * AT_ONCE + sub), old[TOGETHER] = {}, over = 0;
-        if (adds == (1 << TOGETHER) - 1) {
+        if (adds == EVERY) {
 #pragma unroll
           for (int e = 0; e < TOGETHER; e++)  // additions that do not wait for each other
             old[e] = atomicAdd(unit + (own.of[e] >> shift & 255) * 32, terms[e]);

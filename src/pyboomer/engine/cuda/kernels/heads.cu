@@ -30,8 +30,9 @@ __device__ __forceinline__ double sum_given(const Fit& f, i64 row, int first, in
     if (32 * w < first) mask &= FULL << (first - 32 * w);
     if (32 * w + 32 > last) mask &= (1u << (last - 32 * w)) - 1;
     const double* table = f.tables + w * 128 * f.K + label;
+    int K = (int)f.K;
 #pragma unroll 4
-    for (int q = 0; q < min(8, (last - 32 * w + 3) / 4); q++) sum += table[(16 * q + (mask >> 4 * q & 15)) * f.K];
+    for (; mask; mask >>= 4, table += 16 * K) sum += table[(int)(mask & 15) * K];
   }
   return sum;
 }
@@ -53,7 +54,10 @@ __device__ void finish_head(const Fit& f, const Target& t, const double* x, doub
     f.out_scores[t.slot * f.K + k] = head[t.labels[k]] = rint(f.learning_rate * x[k] / unit) * unit;  // Alg. 1, line 8
   }
   __syncthreads();
-  for (i64 c = f.K + threadIdx.x; c < own * f.K; c += blockDim.x) head[c] = head[c % f.K] + table[c];
+  for (i64 k = threadIdx.x; k < f.K; k += blockDim.x) {
+#pragma unroll 8
+    for (int c = 1; c < own; c++) head[c * f.K + k] = head[k] + table[c * f.K + k];
+  }
   if (threadIdx.x == 0) {
     f.out_facts[2 * t.slot] = gain;
     f.out_facts[2 * t.slot + 1] = round.coverage;
@@ -117,10 +121,10 @@ KERNEL project(const Fit* fit) {
 }
 
 // Alg. 2, line 1: the sums; and the head, or the first direction towards it. Each lane has a label, of two examples at once.
-KERNEL __launch_bounds__(THREADS, 4) sum_covered(const Fit* fit) {
+KERNEL __launch_bounds__(THREADS, 3) sum_covered(const Fit* fit) {
   const int KINDS = 4, PAIR = 2;
   __shared__ i64 parts[KINDS][THREADS];
-  const Fit& f = *fit;
+  const Fit f = *fit;  // in registers, what is read
   Round& round = *f.round;
   const Target t = find_target(f);
   int m = t.m, n_tiles = (m + 31) / 32, K = (int)f.K, span = (int)f.span, c = blockIdx.y * 32 + threadIdx.x % span;

@@ -120,17 +120,18 @@ KERNEL write(const Fit* fit) {
 }
 
 // The heads found last are added to the scores of what their rules cover; at the end of the round, statistics follow. A warp
-// has 32 examples, and its lanes share the labels of those that are covered.
+// has some examples, up to 32, and its lanes share the labels of those that are covered.
 KERNEL apply(const Fit* fit) {
   __shared__ int places[WARPS][32];
   const Fit& f = *fit;
   Round& round = *f.round;
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, first = round.n_added, last = round.n_heads, K = (int)f.K;
   bool ends = last == round.size;
-  for (i64 start = ((i64)blockIdx.x * WARPS + warp) * 32; start < f.N; start += (i64)gridDim.x * THREADS) {
+  for (i64 start = ((i64)blockIdx.x * WARPS + warp) * f.chunk; start < f.N; start += gridDim.x * WARPS * f.chunk) {
     u32 covering = 0;
-    for (int w = 0; 32 * w < last && start + lane < f.N; w++) covering |= f.masks[w * f.N + start + lane];
-    u32 votes = __ballot_sync(FULL, start + lane < f.N && (covering || (ends && f.pending)));
+    bool has_row = lane < f.chunk && start + lane < f.N;
+    for (int w = 0; 32 * w < last && has_row; w++) covering |= f.masks[w * f.N + start + lane];
+    u32 votes = __ballot_sync(FULL, has_row && (covering || (ends && f.pending)));
     if (votes >> lane & 1) places[warp][__popc(votes & ((1u << lane) - 1))] = lane;
     __syncwarp();
     int count = __popc(votes), place = lane / K, k = lane % K;
