@@ -54,7 +54,8 @@ class CudaEngine:
         if replay is not None:
             replay(scores, 0, self.first)
         self._allocate(scores, self.first < self.n_rules)
-        self.device.launch(self.launches.over_rows("write"), self.fit)
+        for kernel in ("transpose", "write"):
+            self.device.launch(self.launches.over_rows(kernel), self.fit)
         if replay is not None and self.first < self.n_rules:  # statistics are those from before these rules
             pending = np.zeros(task.Y.shape)
             replay(scores, self.first, self.n_rules)
@@ -85,7 +86,7 @@ class CudaEngine:
             shapes["pending"] = (scores.shape, np.float64)
         needed = count_bytes(shapes) + sum(array.nbytes for array in copied.values())
         of_a_body = list_of_a_body(plan, settings.l1)
-        self.batch = count_bodies(plan, len(codes), device.count_free(), needed, count_bytes(of_a_body))
+        self.batch = count_bodies(plan, device.count_free(), needed, count_bytes(of_a_body))
         self.arrays = {name: device.put(array) for name, array in copied.items()}
         self.arrays |= {name: device.zeros(*array) for name, array in shapes.items()}
 
@@ -105,6 +106,8 @@ class CudaEngine:
         numbers: dict[str, Any] = {
             "N": plan.n,
             "K": plan.k,
+            "L": plan.n_columns,
+            "row_pitch": plan.row_pitch,
             "stride": plan.stride,
             "F": plan.n_features,
             "B": plan.n_bins,

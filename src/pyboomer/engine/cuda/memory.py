@@ -42,6 +42,7 @@ def list_of_all(plan: Plan, row_blocks: int, n_warps: int, n_vectors: int) -> Sh
     """What all rules share, and is not copied from the host."""
     n, k, rules = plan.n, plan.k, plan.n_ahead
     arrays: Shapes = {
+        "row_codes": ((n, plan.row_pitch), np.uint8),
         "gradient": ((n, plan.stride), np.float32),
         "curvature": ((n, plan.stride), np.float32),
         "masks": ((-(-plan.per_round // 32), n), np.uint32),
@@ -115,13 +116,13 @@ def count_bytes(shapes: Shapes) -> int:
     return sum(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize for shape, dtype in shapes.values())
 
 
-def count_bodies(plan: Plan, n_columns: int, free: int, needed: int, of_a_body: int) -> int:
+def count_bodies(plan: Plan, free: int, needed: int, of_a_body: int) -> int:
     """How many bodies are learned side by side: those of a round, or as many as there is memory for."""
     if needed + of_a_body > free:
         f = plan.n_features
         raise MemoryError(
-            f"{plan.n} examples, {n_columns} features and {plan.k} labels need {(needed + of_a_body) / 1e9:.1f} GB of "
-            f"the GPU's memory, of which {free / 1e9:.1f} GB are free: about N (L + 17 K + 20) + S (F + 16) "
+            f"{plan.n} examples, {plan.n_columns} features and {plan.k} labels need {(needed + of_a_body) / 1e9:.1f} GB of "
+            f"the GPU's memory, of which {free / 1e9:.1f} GB are free: about N (2 L + 17 K + 20) + S (F + 16) "
             f"+ 8 F B (2 K + 1) bytes, with F = {f} features drawn, samples of S = {plan.n_sample} examples and "
             f'B = {plan.n_bins} bins; set device="cpu"'
         )

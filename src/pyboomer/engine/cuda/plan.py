@@ -57,6 +57,7 @@ class Plan:
     n: int
     k: int
     loss: int
+    n_columns: int  # features that there are
     n_features: int  # drawn for a refinement
     n_bins: int
     tiling: Tiling
@@ -91,6 +92,11 @@ class Plan:
     def sample_pitch(self) -> int:
         """The size of a sample, rounded up to what is read at once."""
         return -(-self.n_sample // WORD) * WORD
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes between the bins of two examples."""
+        return -(-self.n_columns // 32) * 32
 
     @property
     def stride(self) -> int:
@@ -129,6 +135,7 @@ def make_plan(task: Task, settings: Settings, n_bins: int, shared: int) -> Plan:
         n=n,
         k=k,
         loss=number_loss(settings.loss),
+        n_columns=n_columns,
         n_features=n_features,
         n_bins=n_bins,
         tiling=_share_bins(n_features, n_bins, 2 * k + 1, shared),

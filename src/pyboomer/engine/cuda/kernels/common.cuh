@@ -52,6 +52,7 @@ struct Fit {
   struct State* states;      // (batch,)
   struct Round* round;
   const u8* codes;           // (L, N) bin numbers
+  u8* row_codes;             // (N, row_pitch) the same, example by example: what samples are gathered from
   const i8* nominal;         // (L,) 0, 1, or 2 if rarer categories share a bin
   const int* usual;          // (L,) the bin that most examples are in, which is never summed; -1: there is none
   const double* weight;      // (N,)
@@ -88,6 +89,8 @@ struct Fit {
   double* losses;            // (blocks,)
   i64 N;
   i64 K;
+  i64 L;
+  i64 row_pitch;             // a multiple of 32, the bytes of a sector
   i64 stride;                // numbers between two rows of statistics: a multiple of 8, the size of a sector
   i64 F;                     // features drawn
   i64 B;                     // bins, that of missing values included if there are any

@@ -13,7 +13,7 @@ KERNEL narrow(const Fit* fit) {
   if (!s.ending) {
     const Entry* entries = s.entries + s.side * f.n_sample;
     Entry* left = s.entries + (1 - s.side) * f.n_sample;
-    const u8* codes = f.codes + s.feature * f.N;
+    const u8* codes = f.row_codes + s.feature;
     const int* features = find_draw(f, s, s.size);
     i64 n = s.n, per_thread = n > 2 * (i64)threads ? EACH : 1, each = per_thread * blockDim.x;
     int op = s.op, cut = s.cut;
@@ -26,7 +26,7 @@ KERNEL narrow(const Fit* fit) {
         i64 j = begin + e * blockDim.x + threadIdx.x;
         keep[e] = e < per_thread && j < n;
         if (keep[e]) own[e] = entries[j];
-        keep[e] = keep[e] && meets(codes[own[e].row], op, cut);
+        keep[e] = keep[e] && meets(codes[own[e].row * f.row_pitch], op, cut);
         count += keep[e];
       }
       int place = append(count, &s.n_next);

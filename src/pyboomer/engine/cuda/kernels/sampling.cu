@@ -20,15 +20,23 @@ __device__ const int* find_draw(const Fit& f, const State& s, int step) {
   return f.draws + (step * f.n_ahead + s.slot) * f.F;
 }
 
+// Bin numbers, example by example
+KERNEL transpose(const Fit* fit) {
+  const Fit& f = *fit;
+  for (i64 row = (i64)blockIdx.x * blockDim.x + threadIdx.x; row < f.N; row += (i64)gridDim.x * blockDim.x)
+    for (i64 i = 0; i < f.L; i++) f.row_codes[row * f.row_pitch + i] = f.codes[i * f.N + row];
+}
+
 // The bins of an example, of the features that a step draws.
 __device__ void take_codes(const Fit& f, const State& s, const int* features, u32 row, int place) {
+  const u8* codes = f.row_codes + row * f.row_pitch;
   u32* words = (u32*)s.codes + place;
 #pragma unroll 4
   for (int w = 0; w < f.n_words; w++) {
     u32 word = 0;
 #pragma unroll
     for (int b = 0; b < 4; b++)
-      if (4 * w + b < f.F) word |= (u32)f.codes[features[4 * w + b] * f.N + row] << 8 * b;
+      if (4 * w + b < f.F) word |= (u32)codes[features[4 * w + b]] << 8 * b;
     words[w * f.sample_pitch] = word;
   }
 }
