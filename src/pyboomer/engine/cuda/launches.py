@@ -44,7 +44,7 @@ class Launches:
         if first and plan.head == PARTIAL:
             rate = Launch("rate_some", (plan.n_features * plan.n_bins, 1, count), THREADS, 8 * plan.k)
         n_parts = max(1, -(-PARTS * self.n_processors // (tiling.n_tiles * tiling.n_groups * count)))
-        grid = (n_parts, tiling.n_groups * count, tiling.n_tiles)
+        grid = (n_parts, tiling.n_tiles, tiling.n_groups * count)
         sums = Launch(f"sum_bins_{tiling.tile}", grid, BIN_THREADS, tiling.shared)
         return [sums, rate, self._over_samples("narrow", count)]
 

@@ -22,7 +22,7 @@ def list_of_a_body(plan: Plan, l1: float) -> Shapes:
     """What each body that is being learned has of its own: the pointers of `State`."""
     f, b, k, tiles = plan.n_features, plan.n_bins, plan.k, -(-plan.k // LABELS)
     return {
-        "entries": ((2, plan.n_sample), np.uint64),
+        "entries": ((2, plan.sample_pitch), np.uint64),
         "codes": ((plan.n_words, plan.sample_pitch), np.uint32),
         "bins": ((f, b, plan.pitch), np.int64),
         "totals": (plan.pitch, np.int64),

@@ -47,6 +47,10 @@ struct alignas(16) Words {
   u32 of[TOGETHER];
 };
 
+struct alignas(16) Entries {
+  Entry of[TOGETHER];
+};
+
 // What stays the same while rules are learned. Every field has eight bytes; the host reads their order here.
 struct Fit {
   struct State* states;      // (batch,)
@@ -125,7 +129,7 @@ struct Fit {
 
 // A body that is being learned, and its room. Only the last block of a kernel changes what others read.
 struct State {
-  Entry* entries;        // (2, n_sample) the sampled examples that the rule covers, before and after a condition
+  Entry* entries;        // (2, sample_pitch) the sampled examples that the rule covers, before and after a condition
   Words* codes;          // (n_words, sample_pitch / 4) their bins
   i64* bins;             // (F, B, pitch) sums over bins; zeros before and after a step
   i64* totals;           // (pitch,) sums over all that is covered; zeros before and after a step
@@ -179,7 +183,14 @@ struct Round {
 
 __device__ __forceinline__ int find_slot(const Round& round, int rule) { return round.first + rule - round.origin; }
 
-__device__ __forceinline__ void add64(i64* place, i64 x) { atomicAdd((u64*)place, (u64)x); }
+// An addition to a number in global memory, whose old value nobody wants
+__device__ __forceinline__ void add64(i64* place, i64 x) {
+#ifdef EMULATED
+  *place += x;
+#else
+  asm volatile("red.global.add.u64 [%0], %1;" : : "l"(place), "l"(x) : "memory");
+#endif
+}
 
 __device__ __forceinline__ double shrink(double g, double l1) { return g > l1 ? g - l1 : g < -l1 ? g + l1 : 0.0; }
 

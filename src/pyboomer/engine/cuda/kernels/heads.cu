@@ -22,24 +22,25 @@ __device__ Target find_target(const Fit& f) {
   return {rule, slot, f.states + rule - round.begin, f.out_count[slot], f.out_labels + slot * f.K, rule == 0 && !f.pending};
 }
 
-// What those rules of the round from `first` to `last` - 1 that cover an example give it for a label
-__device__ __forceinline__ double sum_given(const Fit& f, i64 row, int first, int last, int label) {
+// What those rules of the round from `first` to `last` - 1 that cover an example give it for a label; `mask` is its first
+__device__ __forceinline__ double sum_given(const Fit& f, i64 row, u32 mask, int first, int last, int label) {
   double sum = 0;
-  for (int w = first / 32; 32 * w < last; w++) {
-    u32 mask = f.masks[w * f.N + row];
-    if (32 * w < first) mask &= FULL << (first - 32 * w);
+  int K = (int)f.K;
+  for (int w = 0; 32 * w < last; w++) {
+    if (w) mask = f.masks[w * f.N + row];
+    if (32 * w < first) mask &= first - 32 * w < 32 ? FULL << (first - 32 * w) : 0;
     if (32 * w + 32 > last) mask &= (1u << (last - 32 * w)) - 1;
-    const double* table = f.tables + w * 128 * f.K + label;
-    int K = (int)f.K;
+    const double* table = f.tables + (i64)w * 128 * K + label;
+    int n = min(8, (last - 32 * w + 3) / 4);
 #pragma unroll 4
-    for (; mask; mask >>= 4, table += 16 * K) sum += table[(int)(mask & 15) * K];
+    for (int q = 0; q < n; q++) sum += table[(16 * q + (int)(mask >> 4 * q & 15)) * K];
   }
   return sum;
 }
 
 // What the rules of the round before have given
-__device__ __forceinline__ double find_given(const Fit& f, i64 row, int rule, int label) {
-  return sum_given(f, row, 0, rule, label) + (f.pending ? f.pending[row * f.K + label] : 0);
+__device__ __forceinline__ double find_given(const Fit& f, i64 row, u32 mask, int rule, int label) {
+  return sum_given(f, row, mask, 0, rule, label) + (f.pending ? f.pending[row * f.K + label] : 0);
 }
 
 // What is written down when the head is found: x are the scores before shrinkage.
@@ -114,7 +115,7 @@ KERNEL project(const Fit* fit) {
   for (int j = blockIdx.x * WARPS + warp; j < t.s->n_covered; j += gridDim.x * WARPS) {
     i64 row = t.s->covered[j];
     double dot = 0;
-    for (int k = lane; k < f.K; k += 32) dot += f.gradient[row * f.stride + k] * find_given(f, row, t.rule, k);
+    for (int k = lane; k < f.K; k += 32) dot += f.gradient[row * f.stride + k] * find_given(f, row, f.masks[row], t.rule, k);
     dot = warp_sum(dot);
     if (lane == 0) f.dots[j] = dot;
   }
@@ -138,18 +139,20 @@ KERNEL __launch_bounds__(THREADS, 3) sum_covered(const Fit* fit) {
       i64 rows[PAIR];
       double w[PAIR];
       float b[PAIR], h[PAIR];
+      u32 masks[PAIR];
 #pragma unroll
       for (int e = 0; e < PAIR; e++) {  // asked for together
         rows[e] = t.s->covered[min(j0 + e * step, n - 1)];
         w[e] = j0 + e * step < n ? f.weight[rows[e]] : 0;
         b[e] = f.gradient[rows[e] * f.stride + label];
         h[e] = f.curvature[rows[e] * f.stride + label];
+        masks[e] = f.masks[rows[e]];
       }
 #pragma unroll
       for (int e = 0; e < PAIR; e++) {
         if (j0 + e * step >= n) break;
         double g = b[e];
-        if (!t.is_first) g += h[e] * find_given(f, rows[e], t.rule, label);
+        if (!t.is_first) g += h[e] * find_given(f, rows[e], masks[e], t.rule, label);
         if (!t.is_first && f.outer) g -= b[e] * f.dots[j0 + e * step];
         sums[0] += __double2ll_rn(g * (w[e] * g_scale));
         sums[1] += __double2ll_rn(h[e] * (w[e] * h_scale));

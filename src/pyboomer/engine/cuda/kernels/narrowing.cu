@@ -11,8 +11,8 @@ KERNEL narrow(const Fit* fit) {
     for (u32 c = lane; c < summed; c += 32) s.bins[b * f.pitch + c] = 0;
   for (u32 c = thread; c < summed; c += threads) s.totals[c] = 0;
   if (!s.ending) {
-    const Entry* entries = s.entries + s.side * f.n_sample;
-    Entry* left = s.entries + (1 - s.side) * f.n_sample;
+    const Entry* entries = s.entries + s.side * f.sample_pitch;
+    Entry* left = s.entries + (1 - s.side) * f.sample_pitch;
     const u8* codes = f.row_codes + s.feature;
     const int* features = find_draw(f, s, s.size);
     i64 n = s.n, per_thread = n > 2 * (i64)threads ? EACH : 1, each = per_thread * blockDim.x;

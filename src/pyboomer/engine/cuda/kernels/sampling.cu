@@ -72,7 +72,7 @@ KERNEL sample(const Fit* fit) {
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
       i64 i = min(begin + e * blockDim.x + threadIdx.x, f.n_sample - 1);
-      rows[e] = f.sampling == DRAWN ? below(z + (u64)(i + 1) * GOLDEN, f.N) : f.sampling == LISTED ? s.entries[f.n_sample + i].row : i;
+      rows[e] = f.sampling == DRAWN ? below(z + (u64)(i + 1) * GOLDEN, f.N) : f.sampling == LISTED ? s.entries[f.sample_pitch + i].row : i;
       w[e] = begin + e * blockDim.x + threadIdx.x < f.n_sample ? f.weight[rows[e]] : 0;
       count += w[e] > 0;
     }

@@ -137,7 +137,7 @@ KERNEL apply(const Fit* fit) {
     int count = __popc(votes), place = lane / K, k = lane % K;
     for (int i = lane; i < count * K; i += 32) {
       i64 row = start + places[warp][place];
-      double score = f.scores[row * K + k] + sum_given(f, row, first, last, k);
+      double score = f.scores[row * K + k] + sum_given(f, row, f.masks[row], first, last, k);
       f.scores[row * K + k] = score;
       if (ends && decomposes(f)) derive(f, row, k, score);
       place += 32 / K;
