@@ -251,7 +251,9 @@ class CudaEngine:
         counts, size = np.empty(self.plan.n), self.plan.n_sample
         for i in range(count):
             draw_examples(self.settings.seed, self.n_rules + i, size, self.task.strata, counts)
-            self.device.write(self.of_bodies["entries"][i, self.plan.sample_pitch :][:size], np.flatnonzero(counts).astype(np.uint64))
+            self.device.write(
+                self.of_bodies["entries"][i, self.plan.sample_pitch :][:size], np.flatnonzero(counts).astype(np.uint64)
+            )
 
     # --- What training asks for ---------------------------------------------------------------------------------------
 

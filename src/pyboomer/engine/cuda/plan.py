@@ -26,8 +26,8 @@ LARGEST_SYSTEM = 48  # labels up to which Eq. 16 is solved by elimination, as in
 LONGEST = 1024  # conditions of a rule
 RULES = 256  # that are drawn for and read back at once
 ROOM = 2**26  # bytes of features drawn ahead
-TERM = 23  # bits of a term of a histogram, about as many as its statistics have, so that 256 of them fit 32 bits
-OF_WEIGHTS = 21  # bits of a weight in it, of which all terms may be the largest
+TERM = 25  # bits of a term of a histogram: a little more than its statistics have, and 64 of them fit 32 bits
+OF_WEIGHTS = 22  # bits of a weight in it, of which all terms may be the largest
 OF_SCORES = 36  # bits behind the point, of a score in the range of targets: sums are exact as long as 53 bits hold them
 BEYOND = 10  # bits that sums of gradients may have beyond what the statistics at the beginning of a round can reach
 

@@ -26,7 +26,7 @@ typedef long long i64;
 #define BIN_THREADS 1024  // of a block that sums over bins
 #define EACH 4       // examples that a thread looks at before it asks for places in a list
 #define LARGEST_SYSTEM 48  // labels up to which Eq. 16 is solved by elimination
-#define MORE 512     // times that products of statistics may be larger than sums of weights allow for
+#define MORE 256     // times that products of statistics may be larger than sums of weights allow for
 #define CG_TOLERANCE 1e-10  // of the residual of conjugate gradients, relative to the right-hand side
 
 // Operators; a negation is the operator before it, plus one.

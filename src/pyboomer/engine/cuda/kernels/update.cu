@@ -1,10 +1,10 @@
 // The update: scores of the covered examples, and the statistics that follow from them (Alg. 1, line 4); a warp does a row.
 
-// Eq. 6: e = exp(-|y f|);  g = -y w / (1 + exp(y f)),  h = w e / (1 + e)^2;  in single precision, as they are kept
-__device__ __forceinline__ void derive_label_wise(float y, float w, float margin, float& g, float& h) {
-  float e = expf(-fabsf(margin)), p = 1 / (1 + e), q = e * p;
-  g = -y * w * (margin > 0 ? q : p);
-  h = w * p * q;
+// Eq. 6: e = exp(-|y f|);  g = -y w / (1 + exp(y f)),  h = w e / (1 + e)^2
+__device__ __forceinline__ void derive_label_wise(double y, double w, double score, float& g, float& h) {
+  double margin = y * score, e = exp(-fabs(margin)), p = 1 / (1 + e), q = e * p;
+  g = (float)(-y * w * (margin > 0 ? q : p));
+  h = (float)(w * p * q);
 }
 
 __device__ __forceinline__ double read_weight(const Fit& f, i64 cell, int y) {
@@ -18,12 +18,12 @@ __device__ __forceinline__ bool decomposes(const Fit& f) { return f.loss == LABE
 __device__ __forceinline__ void derive(const Fit& f, i64 row, int k, double score) {
   i64 cell = row * f.K + k, place = row * f.stride + k;
   int y = f.signs[cell];
-  float w = (float)read_weight(f, cell, y);
+  double w = read_weight(f, cell, y);
   if (f.loss == LABEL_WISE) {
-    derive_label_wise((float)y, w, (float)(y * score), f.gradient[place], f.curvature[place]);
+    derive_label_wise(y, w, score, f.gradient[place], f.curvature[place]);
   } else {  // squared error: scores are residuals, g = w (f - y), h = w
     f.gradient[place] = (float)(w * score);
-    f.curvature[place] = w;
+    f.curvature[place] = (float)w;
   }
 }
 
