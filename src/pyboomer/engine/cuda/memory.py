@@ -121,9 +121,9 @@ def count_bodies(plan: Plan, free: int, needed: int, of_a_body: int) -> int:
     if needed + of_a_body > free:
         f = plan.n_features
         raise MemoryError(
-            f"{plan.n} examples, {plan.n_columns} features and {plan.k} labels need {(needed + of_a_body) / 1e9:.1f} GB of "
-            f"the GPU's memory, of which {free / 1e9:.1f} GB are free: about N (2 L + 17 K + 20) + S (F + 16) "
-            f"+ 8 F B (2 K + 1) bytes, with F = {f} features drawn, samples of S = {plan.n_sample} examples and "
-            f'B = {plan.n_bins} bins; set device="cpu"'
+            f"{plan.n} examples, {plan.n_columns} features and {plan.k} labels need "
+            f"{(needed + of_a_body) / 1e9:.1f} GB of the GPU's memory, of which {free / 1e9:.1f} GB are free: "
+            f"about N (2 L + 17 K + 24) + S (F + 16) + 8 F B (2 K + 1) bytes, with F = {f} features drawn, "
+            f'samples of S = {plan.n_sample} examples and B = {plan.n_bins} bins; set device="cpu"'
         )
     return max(1, min(plan.per_round, int(SPARE * free - needed) // of_a_body))
