@@ -226,6 +226,16 @@ def fill_with_draw(seed: int, rule: int, step: int, draw: Draw) -> None:
 
 
 @kernel
+def fill_with_draws(seed: int, rule: int, step: int, draw: Draw, drawn: NDArray[np.int32]) -> None:
+    """Draw the features of some refinements in a row, of some rules in a row: (steps, rules, features)."""
+    for i in range(drawn.shape[0]):
+        for j in range(drawn.shape[1]):
+            fill_with_draw(seed, rule + j, step + i, draw)
+            for f in range(drawn.shape[2]):
+                drawn[i, j, f] = draw.drawn[f]
+
+
+@kernel
 def _fill(z: np.uint64, first: int, draw: Draw) -> None:
     """Fill what is to be drawn from the places of a Fisher-Yates shuffle, from `first` on, and from what is fixed."""
     choices, fixed, drawn, bits = draw.choices, draw.fixed, draw.drawn, draw.bits
