@@ -1,8 +1,9 @@
 """The engine of a GPU: Algorithm 1 in kernels that learn the bodies of a round side by side, and then head by head.
 
 All decisions are made on the device, see `kernels`: what is drawn there, summed over bins, rated, narrowed, solved and
-applied is the same as on the host, see `engine.search`. Sums are of whole numbers, so that no run differs from another. The host draws
-features and labels ahead, records the launches of a round once for each size, and reads back many rules at a time.
+applied is the same as on the host, see `engine.search`. Sums are of whole numbers, so that no run differs from another.
+The host draws features and labels ahead, records the launches of a round once for each size, and reads back many rules
+at a time.
 
 The bodies of a round are learned in batches, as many at once as there is memory for; a batch gets its heads before the
 next one begins. Nothing depends on the batches, as statistics do not change before the round ends.
