@@ -24,7 +24,7 @@ from pyboomer.engine.protocol import Chunk, Task
 from pyboomer.engine.rounds import Body
 from pyboomer.engine.sampling import fill_with_labels
 from pyboomer.engine.search.gains import choose_head
-from pyboomer.engine.search.plan import Partial, Single, is_single, make_plan, plan_heads, plan_labels
+from pyboomer.engine.search.plan import Partial, Single, SomeLabels, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.search.refinement import cover
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 
@@ -181,7 +181,7 @@ class StatisticsState:
         """Fit its head (lines 7 and 8)."""
         (body,) = bodies
         about = self.labels.draw.choices
-        if self.labels.some:
+        if isinstance(self.labels, SomeLabels):
             fill_with_labels(self.settings.seed, first, self.labels.in_turn, self.labels.draw)
             about = self.labels.draw.drawn.copy()
         penalty = self.heads.penalty

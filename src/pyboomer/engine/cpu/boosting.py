@@ -16,7 +16,7 @@ from pyboomer.engine.heads import find_best_label, fit_head, solve_label
 from pyboomer.engine.protocol import Chunk
 from pyboomer.engine.sampling import draw_examples, fill_with_labels
 from pyboomer.engine.search.gains import choose_head, sum_examples
-from pyboomer.engine.search.plan import Complete, Labels, Partial, Plan, Sampling, Single
+from pyboomer.engine.search.plan import AllLabels, Complete, Labels, Partial, Plan, Sampling, Single, SomeLabels
 from pyboomer.engine.search.refinement import View, cover, learn_body, select_labels
 from pyboomer.engine.search.sweeping import Sample
 from pyboomer.engine.statistics import add_scores_to_rows, advance, resize, sum_label, sum_rows, sum_weights
@@ -61,14 +61,21 @@ def look_at(examples: Any, labels: Labels, rows: Rows, seed: int, rule: int) -> 
 
 @look_at.of(Examples)
 def _look_at_all(examples: Examples, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
-    return draw_view(examples.statistics, labels, rows, seed, rule)
+    return draw_view(labels, examples.statistics, rows, seed, rule)
 
 
-@inner
-def draw_view(statistics: Array, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
+@by_kind
+def draw_view(labels: Labels, statistics: Array, rows: Rows, seed: int, rule: int) -> View:
     """Draw the labels that a rule may be about, unless these are all labels."""
-    if not labels.some:
-        return View(labels.draw.choices, statistics)
+
+
+@draw_view.of(AllLabels)
+def _view_all(labels: AllLabels, statistics: Array, rows: Rows, seed: int, rule: int) -> View:
+    return View(labels.draw.choices, statistics)
+
+
+@draw_view.of(SomeLabels)
+def _view_some(labels: SomeLabels, statistics: Array, rows: Rows, seed: int, rule: int) -> View:
     fill_with_labels(seed, rule, labels.in_turn, labels.draw)
     return select_labels(labels.layout, statistics, rows, labels.draw.drawn, labels.room)
 

@@ -19,7 +19,7 @@ from pyboomer.compiling.simd import CACHE, make_zeros, pad
 from pyboomer.engine.cpu.boosting import Hand
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.sampling import fill_with_hand, find_hand
-from pyboomer.engine.search.plan import Complete, Heads, Labels
+from pyboomer.engine.search.plan import Complete, Heads, Labels, SomeLabels
 from pyboomer.losses.joint_twin import MOST_NUMBERS, sum_vectors, take_hand
 from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import LABEL_WISE, SQUARED, update
@@ -116,7 +116,7 @@ def find_dealer(ledger: Ledger, labels: Labels, heads: Heads, seed: int) -> Deal
     """Somebody who deals, where that pays."""
     truth, draw = ledger.truth, labels.draw
     single = len(draw.choices) < 2 * len(draw.drawn)  # hand, which has one turn
-    if labels.in_turn or not labels.some or single or not isinstance(heads, Complete):
+    if not isinstance(labels, SomeLabels) or labels.in_turn or single or not isinstance(heads, Complete):
         return None
     if isinstance(truth, JointTruth):
         known = truth.known

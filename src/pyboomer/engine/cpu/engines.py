@@ -47,7 +47,7 @@ class HostEngine:
                 scores = np.zeros((1, pad(n_labels)))
                 scores[0, :n_labels] = rule.scores
             else:
-                ledger.add_scores(ledger.everyone, rule.labels, rule.scores)
+                ledger.scores[:, :n_labels] += rule.scores
         else:
             before = self._replay(replay)
         if self.by_odds or settings.rules_per_round > 1:

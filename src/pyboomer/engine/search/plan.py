@@ -43,14 +43,23 @@ class Search(NamedTuple):
     bins: BinBuffer  # for histograms; empty if all examples are swept one by one
 
 
-class Labels(NamedTuple):
-    """The labels that a rule may be about: all of them, or some, drawn for each rule or taken in turn."""
+class AllLabels(NamedTuple):
+    """Every rule may be about all labels."""
 
     draw: Draw
-    some: bool
-    in_turn: bool
+    layout: Layout  # of their statistics
+
+
+class SomeLabels(NamedTuple):
+    """A rule may be about some labels, drawn for each rule or taken in turn."""
+
+    draw: Draw
     layout: Layout  # of the statistics of all labels
+    in_turn: bool
     room: Array  # for the statistics of some
+
+
+Labels = AllLabels | SomeLabels
 
 
 class Complete(NamedTuple):
@@ -118,9 +127,11 @@ def make_plan(task: Task, settings: Settings, n_statistics: int) -> Plan:
 def plan_labels(layout: Layout, n: int, settings: Settings) -> Labels:
     """Which labels a rule may be about."""
     n_drawn = count_labels(settings.max_labels, layout.n_labels)
-    draw, some = make_draw(layout.n_labels, max(n_drawn, 1)), n_drawn < layout.n_labels
-    size = count_columns(resize(layout, max(n_drawn, 1))) if some else 0
-    return Labels(draw, some, n_drawn == 0, layout, make_zeros((n, size)).ravel())
+    draw = make_draw(layout.n_labels, max(n_drawn, 1))
+    if n_drawn == layout.n_labels:
+        return AllLabels(draw, layout)
+    size = count_columns(resize(layout, max(n_drawn, 1)))
+    return SomeLabels(draw, layout, n_drawn == 0, make_zeros((n, size)).ravel())
 
 
 def plan_heads(layout: Layout, n: int, settings: Settings, single: bool, loss: Loss) -> Heads:
