@@ -20,7 +20,7 @@ from pyboomer import BoomerClassifier
 from pyboomer.columns.binned import BinnedColumns, bin_columns
 from pyboomer.compiling.device import Device, Launch, find_device, list_kernels, load_kernel
 from pyboomer.datasets import load_dataset
-from pyboomer.engine.cpu.engines import BinnedEngine
+from pyboomer.engine.cpu.engines import HostEngine
 from pyboomer.engine.cuda.engine import CudaEngine
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.protocol import Settings, Task
@@ -34,7 +34,7 @@ SHAPES = {
     "10,000,000 x 50, 20 labels": (10_000_000, 50, 20, 255),
 }
 PARTS = ("rules", "delicious", "cpu", "agree", "fit", "threshold")
-LIKE_DEFAULT = {"max_samples": 20_000, "max_features": "sqrt", "max_conditions": 4}
+LIKE_DEFAULT = {"max_samples": 20_000, "max_features": "sqrt", "max_conditions": 4, "rules_per_round": 32}
 LIKE_PAPER = {"max_features": "log2"}
 BANDWIDTH = 4.3e12  # bytes a second that a copy on an H200 moves, read and written
 
@@ -455,7 +455,7 @@ def main() -> None:
             if "cpu" in args.parts:
                 for n_threads in (1, 16):
                     for kind, options in ("default", LIKE_DEFAULT), ("paper", LIKE_PAPER):
-                        engine = BinnedEngine(make_task(codes, Y), make_settings("label", options, n_threads))
+                        engine = HostEngine(make_task(codes, Y), make_settings("label", options, n_threads))
                         engine.learn(2)
                         begin = time.perf_counter()
                         engine.learn(5)
