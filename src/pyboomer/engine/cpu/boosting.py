@@ -268,7 +268,7 @@ def learn_drawn_body(
     chosen: NDArray[np.int64],
 ) -> tuple[int, int]:
     """The same from a sample that has been drawn: the first examples in `plan.sampling.rows`."""
-    view = draw_view(statistics, labels, plan.sampling.rows[:n_sampled], plan.search.seed, rule)
+    view = draw_view(labels, statistics, plan.sampling.rows[:n_sampled], plan.search.seed, rule)
     sample = _take_sample(plan.sampling, n_sampled, view.statistics)
     sample, size, m = learn_body(heads, columns, plan, sample, rule, body, chosen)
     return size, m
