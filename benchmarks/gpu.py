@@ -23,7 +23,7 @@ from pyboomer.datasets import load_dataset
 from pyboomer.engine.cpu.engines import BinnedEngine
 from pyboomer.engine.cuda.engine import CudaEngine
 from pyboomer.engine.cuda.sources import read_program
-from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.protocol import Settings, Task
 from pyboomer.losses import find_loss
 
 # name: examples, features, labels, values of a feature

@@ -23,7 +23,7 @@ from pyboomer.columns.sparse import sort_stored
 from pyboomer.datasets import Dataset, load_dataset
 from pyboomer.engine.choice import make_engine
 from pyboomer.engine.cpu.engines import HostEngine
-from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.sampling import NO_STRATA
 from pyboomer.learning.training import collect_rules
 from pyboomer.losses import example_wise_logistic, label_wise_logistic, squared_error

@@ -12,6 +12,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 #define __shared__ static
 #define DYNAMIC_SHARED(type, name) type* name = (type*)emulated_shared
@@ -83,6 +84,7 @@ template <class T> static T __shfl_up_sync(unsigned, T x, int o) {
   return (current & 31) >= o ? read_slot<T>(slots, (current & 31) - o) : x;
 }
 static inline void __threadfence() {}
+static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned o) { return (unsigned)(((unsigned long long)high << 32 | low) >> (o & 31)); }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }

@@ -134,9 +134,9 @@ PARAMETERS = (
         "auto",
         '"auto" or a whole number from 1 to 32',
         lambda value: _one_of("auto")(value) or (_is_whole(value, 1) and value <= 32),
-        "The largest number of rules whose conditions are chosen from the same statistics. Such a round can be learned "
-        "by several threads, or by a GPU at once. Rounds grow: rule t begins one of t / 25 rules. 1 is the algorithm "
-        'of the paper. "auto": 32 for more than 20,000 examples, unless search="exact"; else 1.',
+        "The largest number of rules whose conditions are chosen from the same statistics, by several threads or a GPU "
+        "side by side. Rounds grow: rule t begins a round of t / 25 rules. 1 is the algorithm of the paper. "
+        '"auto": 32 for more than 20,000 examples, but 1 if search="exact" or if rules score some labels (max_labels).',
     ),
     Parameter(
         "default_rule",
@@ -363,9 +363,9 @@ PARAMETERS = (
         lambda value: (
             value is None or _one_of("auto")(value) or (_is_whole(value, -(2**31)) and value != 0 and value <= 1024)
         ),
-        "The number of threads that learn from binned features and that score examples in predictions; -1 for all "
-        'cores, None for one. "auto": all cores, but at most 8, to learn from more than 400,000 examples or to score '
-        "many; else one, as in each of several parallel jobs. The result does not depend on it.",
+        "The number of threads that learn the rules of a round and that score examples in predictions; -1 for all "
+        'cores, None for one. "auto": all cores to learn rounds of several rules from more than 20,000 examples, or to '
+        "score many; else one, as in each of several parallel jobs. The result does not depend on it.",
     ),
     Parameter(
         "device",

@@ -147,7 +147,7 @@ def count_rules(t: int, setting: Setting) -> int:
 def learn_body(
     X: Array, weight: Array, g: Array, H: Array, setting: Setting, t: int
 ) -> tuple[tuple[Condition, ...], NDArray[np.int64], NDArray[np.int64] | None, tuple[float, ...]]:
-    """The body of rule t, the labels that the rule may be about, those of its head, and the shares of the conditions."""
+    """The body of rule t, the labels that it may be about, those of its head, and the shares of its conditions."""
     drawn = draw_examples(len(X), setting, t) if setting.bootstrap else np.ones(len(X))  # line 5
     about = np.arange(g.shape[1])
     if setting.n_drawn_labels is not None:

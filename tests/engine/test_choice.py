@@ -10,7 +10,7 @@ from pyboomer import BoomerClassifier
 from pyboomer.compiling.device import NoDevice, find_device, is_there_a_device
 from pyboomer.engine import choice
 from pyboomer.engine.choice import choose_device
-from pyboomer.engine.promise import Settings
+from pyboomer.engine.protocol import Settings
 from pyboomer.losses import example_wise_logistic, label_wise_logistic
 from pyboomer.losses.robust import absolute_error
 

@@ -14,7 +14,7 @@ from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty, bound_gain, find_best_label, make_room, solve_label
 from pyboomer.engine.heads import fit_head as _fit_head
 from pyboomer.engine.heads import solve_matrix_free as _solve_matrix_free
-from pyboomer.engine.promise import Task
+from pyboomer.engine.protocol import Task
 from pyboomer.engine.statistics import Diagonal, Layout, Outer, sum_label, sum_rows
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
 from pyboomer.rules.precision import FLOOR

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pyboomer.compiling.simd import pad
 from pyboomer.engine.cpu.ledger import Ledger, choose_layout
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.promise import Task
+from pyboomer.engine.protocol import Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, sum_hessians, sum_rows
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
 from pyboomer.losses.twins import update

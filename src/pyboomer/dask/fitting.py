@@ -36,7 +36,7 @@ from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.data.tables import Table, check_feature_names, warn_of_identifiers
 from pyboomer.engine.cluster.task import ClusterTask, Summary, check_settings, learn_default_head, suits_odds
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.rounds import find_round
 from pyboomer.learning import sizing
 from pyboomer.learning.fitted import FittedModel

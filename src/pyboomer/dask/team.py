@@ -26,7 +26,7 @@ from pyboomer.engine.cluster.engine import ClusterEngine, make_shard
 from pyboomer.engine.cluster.leader import Updates
 from pyboomer.engine.cluster.shard import Learned, SampledRows, Shard
 from pyboomer.engine.cluster.task import ClusterTask
-from pyboomer.engine.promise import Chunk
+from pyboomer.engine.protocol import Chunk
 from pyboomer.learning.parallel import count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
@@ -239,7 +239,7 @@ async def leave(fit: str, dask_worker: Worker) -> None:
 
 
 class TeamEngine:
-    """The engine as the client sees it, see `engine.promise.Engine`: rules are here as soon as they are learned."""
+    """The engine as the client sees it, see `engine.protocol.Engine`: rules are here as soon as they are learned."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ from pyboomer.data.examples import Examples
 from pyboomer.editing.edits import Model, collect_rules, read_for, refit_heads, replace_rules, tighten
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.protocol import Settings, Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.explore.curves import SizeCurve
 from pyboomer.learning.sizing import make_settings

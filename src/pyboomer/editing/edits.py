@@ -20,7 +20,7 @@ from pyboomer.engine.cpu.default_rule import find_default_head
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
-from pyboomer.engine.promise import Task
+from pyboomer.engine.protocol import Task
 from pyboomer.estimator import RuleEstimator
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.sizing import find_known_vectors, make_settings

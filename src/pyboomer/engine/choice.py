@@ -5,9 +5,10 @@ from dataclasses import replace
 from pyboomer.columns.binned import FROM, LARGEST
 from pyboomer.compiling.device import import_cupy, is_there_a_device
 from pyboomer.engine.cpu.engines import HostEngine
-from pyboomer.engine.cuda.engine import CudaEngine, number_loss
-from pyboomer.engine.plan import is_single
-from pyboomer.engine.promise import Engine, Replay, Settings, Task
+from pyboomer.engine.cuda.engine import CudaEngine
+from pyboomer.engine.cuda.plan import number_loss
+from pyboomer.engine.protocol import Engine, Replay, Settings, Task
+from pyboomer.engine.search.plan import is_single
 from pyboomer.losses.twins import NO_TWIN
 
 

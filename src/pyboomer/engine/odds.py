@@ -30,8 +30,7 @@ from pyboomer.compiling.simd import (
 )
 from pyboomer.engine.fixed import BITS, MAGIC, Scales, Whole, fix
 from pyboomer.engine.heads import Penalty, solve_diagonal
-from pyboomer.engine.histograms import Terms
-from pyboomer.engine.statistics import Diagonal
+from pyboomer.engine.statistics import Diagonal, Terms
 from pyboomer.rules.operators import ABOVE, AT_MOST, EQUAL
 
 CHUNK = 4096  # examples that a temporary array is made for
@@ -147,9 +146,7 @@ def _mark(codes: NDArray[np.uint8], operator: int, value: float, marks: NDArray[
 
 
 @inner
-def _find_masks(
-    codes: NDArray[np.uint8], bodies: Bodies, begin: int, marks: NDArray[np.uint8], masks: Masks
-) -> None:
+def _find_masks(codes: NDArray[np.uint8], bodies: Bodies, begin: int, marks: NDArray[np.uint8], masks: Masks) -> None:
     """Find the rules that cover each example of a chunk, which begins with example `begin`."""
     for i in range(masks.shape[0]):
         masks[i] = 0
@@ -191,7 +188,7 @@ def sum_round(
     last: int,
     sums: RoundSums,
 ) -> None:
-    """Find what the rules of a round cover among examples `first` to `last` - 1, and add up statistics (Alg. 2, line 1).
+    """Find what the rules of a round cover among examples `first` to `last` - 1, and add up statistics (Alg. 2).
 
     The statistics of an example are computed once for all rules that cover it. `changes` are scores that the examples
     got in the round before these rules, (N, width), or an empty array.
@@ -289,7 +286,7 @@ def find_factors(width: int, scores: Array) -> Array:
 def multiply_odds(
     odds: Odds, masks: Masks, which: np.uint32, factors: Array, scratch: Scratch, first: int, last: int
 ) -> None:
-    """Multiply the odds of examples `first` to `last` - 1 by the factors of those rules of a round that are asked for."""
+    """Multiply the odds of examples `first` to `last` - 1 by the factors of some rules of a round that cover them."""
     width, zero, most, least = odds.shape[1], splat(0.0), splat(MOST), splat(1 / MOST)
     one = np.uint64(1)
     for begin in range(first, last, CHUNK):

@@ -15,16 +15,16 @@ from pyboomer.arrays import Array
 from pyboomer.engine import odds
 from pyboomer.engine.fixed import Scales, choose_unit
 from pyboomer.engine.heads import Penalty
-from pyboomer.engine.promise import Chunk, Settings
+from pyboomer.engine.protocol import Chunk, Settings
 from pyboomer.engine.rounds import Body
-from pyboomer.engine.samples import make_rows_of_codes, transpose_codes
 from pyboomer.engine.sampling import count_examples, count_labels
+from pyboomer.engine.search.samples import make_rows_of_codes, transpose_codes
 from pyboomer.engine.statistics import Diagonal, count_columns
 
 if TYPE_CHECKING:
     from pyboomer.engine.cpu.threads import Threads
 
-FEW = 8  # a sample is small if there are so many times as many examples
+FEW = 2  # a sample is small if there are so many times as many examples
 LARGEST_LOSS = 128.0  # of a label, by odds that are as small or as large as they may be
 
 

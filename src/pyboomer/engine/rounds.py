@@ -15,20 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.engine.promise import Chunk, Settings
+from pyboomer.engine.protocol import Chunk, Settings
 
 GROWTH = 25  # a round that begins with rule t has t / 25 rules: the first rules change much, and learn alone
 
 
+def count_rules(first: int, most: int) -> int:
+    """The size of the round that begins with a rule; rounds have at most `most` rules."""
+    return max(min(first // GROWTH, most), 1)
+
+
 def find_round(rule: int, most: int) -> tuple[int, int]:
-    """The first rule of the round that a rule belongs to, and the size of the round; rounds have at most `most` rules.
+    """The first rule of the round that a rule belongs to, and the size of the round.
 
     The default rule is number 0, and belongs to no round.
     """
     first, size = 1, 1
     while first + size <= rule:
         first += size
-        size = max(min(first // GROWTH, most), 1)
+        size = count_rules(first, most)
     return first, size
 
 

@@ -102,7 +102,7 @@ def draw_few(
 
     `rows` receives those of positive weight, in ascending order, and `weights` what each weighs, times how often it was
     drawn. `counts` and `bits`, a byte and a bit for each example, are 0 before and after. Returns how many there are.
-    (If on average one in eight is drawn, no example is drawn 256 times.)
+    (If there are more examples than draws, none is ever drawn 256 times.)
     """
     n = weight.shape[0]
     z = _start_stream(seed, rule, 0)
@@ -223,6 +223,16 @@ def fill_with_draw(seed: int, rule: int, step: int, draw: Draw) -> None:
     `step` counts the refinements of the rule from 1; step 0 is the sample of examples.
     """
     _fill(_start_stream(seed, rule, step), 0, draw)
+
+
+@kernel
+def fill_with_draws(seed: int, rule: int, step: int, draw: Draw, drawn: NDArray[np.int32]) -> None:
+    """Draw the features of some refinements in a row, of some rules in a row: (steps, rules, features)."""
+    for i in range(drawn.shape[0]):
+        for j in range(drawn.shape[1]):
+            fill_with_draw(seed, rule + j, step + i, draw)
+            for f in range(drawn.shape[2]):
+                drawn[i, j, f] = draw.drawn[f]
 
 
 @kernel

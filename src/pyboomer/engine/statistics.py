@@ -27,6 +27,8 @@ from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.compiling.simd import LANES, larger, load, pad, prefetch, splat, store, total
 
+Terms = NDArray[np.int32]  # statistics times weights, in whole numbers of a unit
+
 BLOCK = 256  # examples whose statistics stay in the cache while more than one thing is done with them
 SOME = 16  # examples that memory is asked for at once
 NEAR = 2**15  # numbers that are added up without asking for them ahead

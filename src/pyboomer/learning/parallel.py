@@ -6,9 +6,6 @@ from threading import current_thread, main_thread
 from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 
-# examples that several threads learn from by default, and how many they are at most: measured on 2 and on 16 cores
-MANY, MOST_THREADS = 400_000, 8
-
 
 def count_threads(n_jobs: int | str | None, much: bool) -> int:
     """The threads of this process that `n_jobs` asks for, as joblib counts them.
@@ -23,7 +20,7 @@ def count_threads(n_jobs: int | str | None, much: bool) -> int:
         is_a_job = backend.nesting_level or parent_process() is not None or current_thread() is not main_thread()
         if on_dask or is_a_job or not much:
             return 1
-        return min(int(effective_n_jobs(-1 if given is None else given)), MOST_THREADS)
+        return int(effective_n_jobs(-1 if given is None else given))
     if not on_dask:
         return int(effective_n_jobs(n_jobs))
     with parallel_config(backend="threading"):

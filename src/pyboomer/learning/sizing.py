@@ -37,10 +37,10 @@ from pyboomer.arrays import Array, Vectors
 from pyboomer.data.alerts import alert
 from pyboomer.data.examples import Examples
 from pyboomer.data.labels import LabelFormat
-from pyboomer.engine.promise import Settings
+from pyboomer.engine.protocol import Settings
 from pyboomer.engine.sampling import count_labels
 from pyboomer.learning.fitted import FittedModel
-from pyboomer.learning.parallel import MANY, count_threads
+from pyboomer.learning.parallel import count_threads
 from pyboomer.learning.reading import TrainingData
 from pyboomer.losses import Loss, find_loss
 from pyboomer.predicting.decision import read_thresholds
@@ -123,15 +123,16 @@ def make_settings(model: FittedModel, examples: Examples, seed: int) -> Settings
     n, n_labels = examples.size, examples.Y.shape[1]
     max_labels = find_max_labels(params["max_labels"], params["head"], examples, schema.categories, model.loss)
     drawn = count_drawn(max_labels, params["head"], n_labels)
+    rules_per_round = find_rules_per_round(params["rules_per_round"], n, params.get("search", "bound"), drawn)
     own = {
         "loss": model.objective,
         "n_rules": find_n_rules(params["n_rules"], examples, drawn),
-        "rules_per_round": find_rules_per_round(params["rules_per_round"], n, params.get("search", "bound")),
+        "rules_per_round": rules_per_round,
         "learning_rate": find_learning_rate(params["learning_rate"], examples, model.loss, drawn),
         "max_features": find_max_features(params["max_features"], n, len(schema.names)),
         "max_samples": find_max_samples(params["max_samples"], n),
         "max_labels": max_labels,
-        "n_threads": count_threads(params["n_jobs"], n > MANY),
+        "n_threads": count_threads(params["n_jobs"], n > ENOUGH and rules_per_round > 1),
         # that of targets predicts the mean, however far from 0 that is
         "default_l2": params["l2"] if examples.hold_labels else 0.0,
         "min_coverage": params["min_coverage"] if params["min_coverage"] > 1 else 0.0,  # weights may add up to less
@@ -175,11 +176,14 @@ def find_n_rules(n_rules: int | str, examples: Examples, drawn: int | None = Non
     return round(RULES * times / 100) * 100
 
 
-def find_rules_per_round(rules_per_round: int | str, n: int, search: str) -> int:
-    """How many rules may be learned from the same statistics, from n examples."""
+def find_rules_per_round(rules_per_round: int | str, n: int, search: str, drawn: int | None) -> int:
+    """The largest number of rules of a round, learned from n examples; `drawn` are the labels of a rule.
+
+    If rules are about some labels, these are learned by themselves, rule after rule.
+    """
     if not isinstance(rules_per_round, str):
         return int(rules_per_round)
-    return LARGEST_ROUND if n > ENOUGH and search != "exact" else 1
+    return LARGEST_ROUND if n > ENOUGH and search != "exact" and drawn is None else 1
 
 
 def find_learning_rate(learning_rate: str | float, examples: Examples, loss: Loss, drawn: int | None = None) -> float:

@@ -24,7 +24,7 @@ from pyboomer.data.alerts import alert
 from pyboomer.data.examples import Examples
 from pyboomer.data.stratification import group_examples
 from pyboomer.engine.choice import choose_device, make_engine
-from pyboomer.engine.promise import Chunk, Engine, Settings, Task
+from pyboomer.engine.protocol import Chunk, Engine, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.learning.fitted import FittedModel
 from pyboomer.learning.interrupt import DeferredInterrupt

@@ -26,7 +26,7 @@ from pyboomer.engine.cluster.task import (
     learn_default_head,
 )
 from pyboomer.engine.fixed import choose_unit, fix_values
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.rounds import find_round
 from pyboomer.losses import Loss, example_wise_logistic, find_loss, label_wise_logistic, squared_error
 from pyboomer.predicting.decoding import find_label_vectors
@@ -232,7 +232,7 @@ def test_sums_in_fixed_point_are_the_same_in_any_order_and_right() -> None:
         ({"max_samples": None, "n": MOST_SAMPLES + 1}, "set max_samples to 262144 or less$"),
         ({"bootstrap": False, "n": MOST_SAMPLES + 1}, "set max_samples to 262144 or less, and bootstrap=True"),
         ({"loss": example_wise_logistic, "rules_per_round": 2}, "rules_per_round must be 1 or 'auto' on a cluster"),
-        ({"rules_per_round": 2, "max_samples": 200}, "rules_per_round must be 1 or 'auto' on a cluster"),
+        ({"rules_per_round": 2, "max_samples": 0.6}, "rules_per_round must be 1 or 'auto' on a cluster"),
         ({"sampling": "without-replacement"}, "sampling must be"),
         ({"loss": example_wise_logistic, "search": "exact"}, 'choose search="bound"'),
     ],

@@ -52,8 +52,8 @@ def test_several_threads_learn_a_body_as_one_does(sampling: str, monkeypatch: py
     monkeypatch.setattr("pyboomer.engine.rounds.GROWTH", 3)
     X, Y = make_data(20_000)
     together = []
-    learn = rounds.OddsState._learn_together
-    monkeypatch.setattr(rounds.OddsState, "_learn_together", lambda *given: together.append(1) or learn(*given))
+    learn = rounds.learn_together
+    monkeypatch.setattr(rounds, "learn_together", lambda *given: together.append(1) or learn(*given))
     one, *others = (
         BoomerClassifier(
             "label-wise-logistic",

@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 from emulation import COMPILER, EmulatedDevice
 
+from pyboomer import reference
 from pyboomer.columns.binned import MISSING, SHARED, BinnedColumns
 from pyboomer.compiling.device import NoDevice, find_device
-from pyboomer.engine.cpu.engines import BinnedEngine
+from pyboomer.engine import rounds
+from pyboomer.engine.cpu.engines import HostEngine
 from pyboomer.engine.cuda import engine as engine_module
+from pyboomer.engine.cuda import plan as plan_module
 from pyboomer.engine.cuda.engine import CudaEngine
 from pyboomer.engine.cuda.sources import read_program
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.sampling import NO_STRATA, Strata
 from pyboomer.losses import example_wise_logistic, joint_logistic, label_wise_logistic, squared_error
-from pyboomer.reference import Setting, learn_rules
+from pyboomer.reference import Setting, find_head, learn_rules, sum_statistics
 from pyboomer.rules.operators import OPERATORS
 
 N, L, K = 300, 9, 5
@@ -52,7 +55,10 @@ def learn(engine: Any, n_rules: int) -> Chunk:
     """All rules in one chunk; they are learned in two goes."""
     engine.learn(n_rules // 2)
     engine.learn(n_rules - n_rules // 2)
-    chunks = engine.take_rules()
+    return join(engine.take_rules())
+
+
+def join(chunks: list[Chunk]) -> Chunk:
     return Chunk(**{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in Chunk._fields})
 
 
@@ -69,6 +75,7 @@ def assert_rules_of_the_reference(chunk: Chunk, task: Task, settings: Settings) 
         loss=settings.loss,
         head=settings.head,
         n_rules=len(chunk.gain),
+        rules_per_round=settings.rules_per_round,
         learning_rate=settings.learning_rate,
         l1=settings.l1,
         l2=settings.l2,
@@ -156,12 +163,21 @@ def make_case(case: dict[str, Any]) -> tuple[Task, Settings]:
     return Task(columns, Y, weight, label_weight, strata, fixed), make_settings(**case)
 
 
+@pytest.fixture
+def early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds grow at once: with at most 3 rules, they begin with rules 1, 2, 4, 7, 10, ..."""
+    for module in (rounds, reference):
+        monkeypatch.setattr(module, "GROWTH", 1)
+
+
+@pytest.mark.parametrize("per_round", [1, 3])
 @pytest.mark.parametrize(
     "case",
     [pytest.param(case, marks=[pytest.mark.slow] * (name == "a share"), id=name) for name, case in CASES.items()],
 )
-def test_rules_are_those_of_the_reference(case: dict[str, Any], device: Any) -> None:
-    task, settings = make_case(case)
+@pytest.mark.usefixtures("early")
+def test_rules_are_those_of_the_reference(case: dict[str, Any], per_round: int, device: Any) -> None:
+    task, settings = make_case({**case, "rules_per_round": per_round})
     engine = CudaEngine(task, settings, device=device)
     chunk = learn(engine, 5)
     assert_rules_of_the_reference(chunk, task, settings)
@@ -171,6 +187,7 @@ def test_rules_are_those_of_the_reference(case: dict[str, Any], device: Any) -> 
     assert engine.training_loss() == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("per_round", [1, 3])
 @pytest.mark.parametrize(
     "options",
     [
@@ -181,9 +198,12 @@ def test_rules_are_those_of_the_reference(case: dict[str, Any], device: Any) -> 
     ],
     ids=str,
 )
-def test_rules_by_the_bound_are_those_of_the_binned_engine(options: dict[str, Any], device: Any) -> None:
-    task, settings = make_case({"loss": example_wise_logistic, **options})
-    expected = learn(BinnedEngine(task, settings), 5)
+@pytest.mark.usefixtures("early")
+def test_rules_by_the_bound_are_those_of_the_engine_of_this_process(
+    options: dict[str, Any], per_round: int, device: Any
+) -> None:
+    task, settings = make_case({"loss": example_wise_logistic, "rules_per_round": per_round, **options})
+    expected = learn(HostEngine(task, settings), 5)
     chunk = learn(CudaEngine(task, settings, device=device), 5)
     np.testing.assert_array_equal(chunk.n_conditions, expected.n_conditions)
     np.testing.assert_array_equal(chunk.conditions[:, :3], expected.conditions[:, :3])
@@ -200,7 +220,7 @@ def test_many_labels_and_bins_and_rarer_categories_that_share_one(device: Any) -
     Y = np.where(codes[:2].T @ rng.normal(size=(2, 40)) + 50 * rng.normal(size=(600, 40)) > 0, 1, -1).astype(np.int8)
     task = Task(BinnedColumns(codes, np.array([0, 0, SHARED, 0], dtype=np.int8)), Y, np.ones(600))
     settings = make_settings(max_features=None)
-    expected = learn(BinnedEngine(task, settings), 4)
+    expected = learn(HostEngine(task, settings), 4)
     chunk = learn(CudaEngine(task, settings, device=device), 4)
     np.testing.assert_array_equal(chunk.conditions[:, :3], expected.conditions[:, :3])
     np.testing.assert_allclose(chunk.scores, expected.scores, rtol=1e-5, atol=1e-7)
@@ -212,7 +232,7 @@ def test_long_rules_are_learned_in_several_goes(device: Any, monkeypatch: pytest
     assert whole.n_conditions.max() > 4
     for name in ("AT_ONCE", "STEPS"):
         monkeypatch.setattr(engine_module, name, 2)
-    monkeypatch.setattr(engine_module, "RULES", 2)
+    monkeypatch.setattr(plan_module, "RULES", 2)
     assert_same_bits(learn(CudaEngine(task, settings, device=device), 3), whole)
 
 
@@ -227,21 +247,118 @@ def test_two_runs_have_the_same_bits(options: dict[str, Any], device: Any) -> No
     assert_same_bits(*(learn(CudaEngine(task, settings, device=device), 4) for _ in range(2)))
 
 
-def test_rules_that_there_are_already_are_gone_on_with(device: Any) -> None:
-    task, settings = make_case({})
+# what decides about the course of a round
+COURSES: dict[str, dict[str, Any]] = {
+    "label-wise": {},
+    "example-wise": {"loss": example_wise_logistic},
+    "example-wise, iterated": {"loss": example_wise_logistic, "n_labels": 50},
+    "example-wise, some": {"loss": example_wise_logistic, "head": 2},
+    "single": {"head": "single"},
+    "drawn labels, example-wise": {"max_labels": 2, "loss": example_wise_logistic},
+    "any length": {"max_conditions": None},
+    "without replacement": {"strata": MANY, "max_samples": 100},
+}
+
+
+def make_course(course: dict[str, Any], per_round: int = 3) -> tuple[Task, Settings]:
+    course = dict(course)
+    n_labels = course.pop("n_labels", K)
+    task, settings = make_case({**course, "rules_per_round": per_round})
+    if n_labels > K:
+        task = task._replace(Y=np.where(np.random.default_rng(2).random((N, n_labels)) < 0.2, 1, -1).astype(np.int8))
+    return task, settings
+
+
+def cover(chunk: Chunk, rule: int, task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Which examples a rule covers, and its head for all labels."""
+    offsets = np.append(0, np.cumsum(chunk.n_conditions)), np.append(0, np.cumsum(chunk.n_scores))
+    covered = task.weight > 0
+    for f, o, value, _ in chunk.conditions[offsets[0][rule] : offsets[0][rule + 1]]:
+        x = task.columns.codes[int(f)]
+        met = {"<=": x <= value, ">": x > value, "==": x == value, "!=": x != value}[OPERATORS[int(o)]]
+        covered = covered & met & (x != MISSING)
+    head, own = np.zeros(task.Y.shape[1]), slice(offsets[1][rule], offsets[1][rule + 1])
+    head[chunk.labels[own]] = chunk.scores[own]
+    return covered, head
+
+
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+@pytest.mark.usefixtures("early")
+def test_heads_of_a_round_follow_one_another_to_first_order(course: dict[str, Any], device: Any) -> None:
+    task, settings = make_course(course, 4)
+    chunk = learn(CudaEngine(task, settings, device=device), 9)
+    setting = Setting(settings.loss, head=settings.head, l2=settings.l2)
+    scores, t = np.zeros(task.Y.shape), 0
+    while t < len(chunk.gain):
+        g, *curvature = settings.loss.derivatives(task.Y.astype(np.float64), scores)
+        H = reference.dense_hessians(settings.loss.shape, tuple(curvature))
+        size = rounds.find_round(t, 4)[1] if t else 1
+        for rule in range(t, min(t + size, len(chunk.gain))):
+            covered, head = cover(chunk, rule, task)
+            if rule:
+                labels = chunk.labels[np.cumsum(chunk.n_scores)[rule - 1] :][: chunk.n_scores[rule]].astype(np.int64)
+                own, gain = find_head(
+                    *sum_statistics(task.weight[covered], g[covered], H[covered]), "multi", setting, labels
+                )
+                np.testing.assert_allclose(head, settings.learning_rate * own, rtol=1e-5, atol=1e-6 * np.abs(own).max())
+                np.testing.assert_allclose(chunk.gain[rule], gain, rtol=1e-5)
+            scores[covered] += head
+            g[covered] += H[covered] @ head
+        t += size
+
+
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+@pytest.mark.usefixtures("early")
+def test_chunks_and_batches_change_no_bit(course: dict[str, Any], device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, settings = make_course(course)
+    whole = CudaEngine(task, settings, device=device)
+    whole.learn(8)
+    expected = join(whole.take_rules())
+    for batch, counts in ((1, (8,)), (2, (3, 5)), (3, (1,) * 8)):
+        monkeypatch.setattr(engine_module, "count_bodies", lambda *_, batch=batch: batch)
+        monkeypatch.setattr(plan_module, "RULES", batch)
+        engine = CudaEngine(task, settings, device=device)
+        for count in counts:
+            engine.learn(count)
+        assert_same_bits(join(engine.take_rules()), expected)
+        assert engine.training_loss() == whole.training_loss()
+
+
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+@pytest.mark.usefixtures("early")
+def test_rules_that_there_are_already_are_gone_on_with(course: dict[str, Any], device: Any) -> None:
+    """Also in the middle of a round: of rules 4, 5 and 6, for instance."""
+    task, settings = make_course(course)
     engine = CudaEngine(task, settings, device=device)
-    engine.learn(3)
-    before = engine.take_rules()
-    scores = device.read(engine.arrays["scores"])
-    engine.learn(2)
+    engine.learn(8)
+    whole = join(engine.take_rules())
 
-    def replay(there: np.ndarray, first: int, last: int) -> None:  # noqa: ARG001
-        there += scores
+    def replay(scores: np.ndarray, first: int, last: int) -> None:
+        for rule in range(first, last):
+            covered, head = cover(whole, rule, task)
+            scores[covered] += head
 
-    later = CudaEngine(task, settings, replay, 4, device=device)
-    later.learn(2)
-    assert len(before) == 2
-    assert_same_bits(later.take_rules()[0], engine.take_rules()[0])
+    for n_rules in (4, 5, 6):
+        later = CudaEngine(task, settings, replay, n_rules, device=device)
+        later.learn(1)
+        later.learn(8 - n_rules)
+        assert_same_bits(join(later.take_rules()), take(whole, n_rules))
+        assert later.training_loss() == engine.training_loss()
+
+
+def take(chunk: Chunk, first: int) -> Chunk:
+    """The rules from one on."""
+    starts = {"conditions": chunk.n_conditions[:first].sum()}
+    starts |= dict.fromkeys(("labels", "scores"), chunk.n_scores[:first].sum())
+    return Chunk(**{name: getattr(chunk, name)[starts.get(name, first) :] for name in Chunk._fields})
+
+
+@pytest.mark.usefixtures("early")
+def test_rounds_may_have_more_rules_than_a_word_has_bits(device: Any) -> None:
+    columns, Y = make_codes(60)
+    task = Task(columns, Y[:, :2], np.ones(60))
+    settings = make_settings(rules_per_round=40, max_conditions=2, max_samples=20)
+    assert_rules_of_the_reference(learn(CudaEngine(task, settings, device=device), 103), task, settings)
 
 
 def test_sums_that_do_not_fit_32_bits_are_right(device: Any) -> None:

@@ -12,7 +12,7 @@ from pyboomer.engine.cluster.statistics import ShardOfStatistics, StatisticsStat
 from pyboomer.engine.cluster.task import Block, ClusterTask
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.odds_state import OddsState, choose_loss_unit, make_rule
-from pyboomer.engine.promise import Chunk
+from pyboomer.engine.protocol import Chunk
 from pyboomer.engine.rounds import RoundLearner
 from pyboomer.losses.twins import QUADRATIC
 
@@ -23,7 +23,7 @@ def make_shard(blocks: Sequence[Block], held_out: Sequence[Block], task: Cluster
 
 
 class ClusterEngine:
-    """See `promise.Engine`; it runs on the worker that leads."""
+    """See `protocol.Engine`; it runs on the worker that leads."""
 
     def __init__(self, team: Team, task: ClusterTask) -> None:
         self.task, settings, leader = task, task.settings, Leader(team, task)

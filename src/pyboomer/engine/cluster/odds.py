@@ -22,7 +22,7 @@ from pyboomer.engine.cpu.rounds import (
 from pyboomer.engine.odds import BLOCK, Bodies, Odds, RoundSums, write_odds
 from pyboomer.engine.odds_state import OddsShard, add_sums, choose_scales
 from pyboomer.engine.rounds import Body
-from pyboomer.engine.samples import Codes, copy_rows, learn_from_sample
+from pyboomer.engine.search.samples import Codes, copy_rows, learn_from_sample
 from pyboomer.engine.statistics import Diagonal
 from pyboomer.losses.truth import pad_signs
 

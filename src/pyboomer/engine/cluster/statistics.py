@@ -10,7 +10,6 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import make_zeros, pad
-from pyboomer.engine.bodies import cover
 from pyboomer.engine.cluster.leader import Leader
 from pyboomer.engine.cluster.shard import Examples, SampledRows, Shard, join_blocks, order_parts
 from pyboomer.engine.cluster.task import Block, ClusterTask
@@ -21,11 +20,12 @@ from pyboomer.engine.cpu.threads import divide
 from pyboomer.engine.fixed import Scales, Whole, add_rows, add_systems, choose_unit, find_largest, fix_values
 from pyboomer.engine.heads import Penalty, find_best_label, solve_diagonal, solve_label, solve_system, unpack
 from pyboomer.engine.odds_state import make_rule
-from pyboomer.engine.plan import Partial, Single, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import Chunk, Task
-from pyboomer.engine.rating import choose_head
+from pyboomer.engine.protocol import Chunk, Task
 from pyboomer.engine.rounds import Body
 from pyboomer.engine.sampling import fill_with_labels
+from pyboomer.engine.search.gains import choose_head
+from pyboomer.engine.search.plan import Partial, Single, is_single, make_plan, plan_heads, plan_labels
+from pyboomer.engine.search.refinement import cover
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, resize, take_labels
 
 

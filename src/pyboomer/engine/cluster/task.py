@@ -11,9 +11,9 @@ from pyboomer.engine.cpu.default_rule import find_default_head
 from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.odds_state import are_samples_small
-from pyboomer.engine.plan import is_single
-from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.sampling import count_examples
+from pyboomer.engine.search.plan import is_single
 from pyboomer.losses.logistic import label_wise_logistic
 
 MOST_LABELS = 256  # whose Hessians are added up: so many times as many numbers for a rule
@@ -25,7 +25,7 @@ class Block(NamedTuple):
 
     first: int  # the number of the first one
     codes: NDArray[np.uint8]  # (L, n)
-    Y: NDArray[Any]  # (n, K), as in `promise.Task`
+    Y: NDArray[Any]  # (n, K), as in `protocol.Task`
     weight: Array | None  # (n,); None if all are 1
     label_weight: Array | None  # (n, K)
     scores: Array | None  # (n, K): of rules that there are already

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.bodies import View, cover, learn_body, select_labels
 from pyboomer.engine.heads import find_best_label, fit_head, solve_label
-from pyboomer.engine.plan import Complete, Labels, Partial, Plan, Sampling, Single
-from pyboomer.engine.promise import Chunk
-from pyboomer.engine.rating import choose_head, sum_examples
+from pyboomer.engine.protocol import Chunk
 from pyboomer.engine.sampling import draw_examples, fill_with_labels
-from pyboomer.engine.statistics import Layout, add_scores_to_rows, advance, resize, sum_label, sum_rows, sum_weights
-from pyboomer.engine.sweeping import Sample
+from pyboomer.engine.search.gains import choose_head, sum_examples
+from pyboomer.engine.search.plan import Complete, Labels, Partial, Plan, Sampling, Single
+from pyboomer.engine.search.refinement import View, cover, learn_body, select_labels
+from pyboomer.engine.search.sweeping import Sample
+from pyboomer.engine.statistics import add_scores_to_rows, advance, resize, sum_label, sum_rows, sum_weights
 from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import update
 
@@ -146,7 +146,9 @@ def _take_sample(sampling: Sampling, n_sampled: int, statistics: Array) -> Sampl
 
 
 @by_kind
-def find_head(heads: Any, statistics: Array, rows: Rows, weight: Array, found: Found, m: int) -> tuple[int, float, float]:
+def find_head(
+    heads: Any, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+) -> tuple[int, float, float]:
     """Algorithm 2 for a finished body: the head for the m labels in `found`; if m is 0, these are chosen now.
 
     `found.scores` receives their scores. Returns the number of labels, the gain and the coverage.
@@ -185,9 +187,7 @@ def _find_partial(
         for i in range(m):
             found.labels[i] = choosing.labels[i]
     own = select_labels(heads.layout, statistics, rows, found.labels[:m], heads.statistics).statistics
-    gain, coverage = fit_head(
-        resize(heads.layout, m), own, rows, weight, heads.penalty, heads.room, found.scores[:m]
-    )
+    gain, coverage = fit_head(resize(heads.layout, m), own, rows, weight, heads.penalty, heads.room, found.scores[:m])
     return m, gain, coverage
 
 

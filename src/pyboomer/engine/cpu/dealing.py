@@ -18,8 +18,8 @@ from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import CACHE, make_zeros, pad
 from pyboomer.engine.cpu.boosting import Hand
 from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.plan import Complete, Heads, Labels
 from pyboomer.engine.sampling import fill_with_hand, find_hand
+from pyboomer.engine.search.plan import Complete, Heads, Labels
 from pyboomer.losses.joint_twin import MOST_NUMBERS, sum_vectors, take_hand
 from pyboomer.losses.truth import JointHand, JointTruth, Truth
 from pyboomer.losses.twins import LABEL_WISE, SQUARED, update

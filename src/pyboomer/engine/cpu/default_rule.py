@@ -15,7 +15,7 @@ from pyboomer.arrays import Array
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.ledger import Ledger, choose_layout
 from pyboomer.engine.heads import Penalty, fit_head, make_room, shape_system, solve_system, unpack
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.statistics import Dense, Diagonal, count_columns
 from pyboomer.losses.constant import Solve, minimise_constant
 from pyboomer.losses.truth import JointTruth, Truth

@@ -15,14 +15,14 @@ from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.rounds import DenseState, HostOdds, make_found, suits_odds
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.odds_state import OddsState
-from pyboomer.engine.plan import Single, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import Chunk, Replay, Settings, Task
+from pyboomer.engine.protocol import Chunk, Replay, Settings, Task
 from pyboomer.engine.rounds import RoundLearner, TrainingState, find_round
+from pyboomer.engine.search.plan import Single, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.statistics import count_columns, resize
 
 
 class HostEngine:
-    """See `promise.Engine`.
+    """See `protocol.Engine`.
 
     To go on after `n_rules` rules that there are already, `replay` adds their scores.
     """

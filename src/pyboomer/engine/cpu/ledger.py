@@ -10,7 +10,7 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty, fit_head, make_room
-from pyboomer.engine.promise import Settings, Task
+from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.statistics import (
     Dense,
     Diagonal,

@@ -15,10 +15,11 @@ from pyboomer.engine.cpu.ledger import Ledger
 from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.odds import CHUNK, Odds, write_odds
 from pyboomer.engine.odds_state import OddsShard, are_samples_small, choose_scales, make_rule
-from pyboomer.engine.plan import Complete, Heads, Labels, Plan, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.promise import Chunk, Settings, Task
+from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.rounds import Body
-from pyboomer.engine.samples import (
+from pyboomer.engine.sampling import count_examples, draw_few
+from pyboomer.engine.search.plan import Complete, Heads, Labels, Plan, is_single, make_plan, plan_heads, plan_labels
+from pyboomer.engine.search.samples import (
     Codes,
     GatheredSample,
     Search,
@@ -31,7 +32,6 @@ from pyboomer.engine.samples import (
     make_sample,
     sum_features,
 )
-from pyboomer.engine.sampling import count_examples, draw_few
 from pyboomer.engine.statistics import Diagonal, advance, count_columns, resize
 from pyboomer.losses.truth import Truth
 from pyboomer.losses.twins import LABEL_WISE

@@ -1,63 +1,90 @@
 // Heads: the scores of a finished rule, from sums over all examples that it covers (Alg. 2).
 //
 //   p_k = -g_k / (h_k + l2)           (Eq. 17), where the Hessian is diagonal
-//   (H + l2 I) p = -g                 (Eq. 16), where H = diag(a) - sum_n w_n g_n g_n^T: by conjugate gradients
+//   (H + l2 I) p = -g                 (Eq. 16), where H = diag(a) - sum_n w_n b_n b_n^T: by conjugate gradients
+//
+// Statistics are those at the beginning of the round. With f_n the scores that rules of the round before have given to an
+// example, its gradient is now g_n + H_n f_n, and b_n is what g_n was. The masks tell which rules these are.
+
+// What the rule is that gets its head: a part of the round.
+struct Target {
+  int rule;      // of the round
+  i64 slot;
+  const State* s;
+  int m;
+  int* labels;
+  bool is_first;  // so that no scores have been given
+};
+__device__ Target find_target(const Fit& f) {
+  const Round& round = *f.round;
+  int rule = round.n_heads;
+  i64 slot = find_slot(round, rule);
+  return {rule, slot, f.states + rule - round.begin, f.out_count[slot], f.out_labels + slot * f.K, rule == 0 && !f.pending};
+}
+
+// What those rules of the round from `first` to `last` - 1 that cover an example give it for a label; `mask` is its first
+__device__ __forceinline__ double sum_given(const Fit& f, i64 row, u32 mask, int first, int last, int label) {
+  double sum = 0;
+  int K = (int)f.K;
+  for (int w = 0; 32 * w < last; w++) {
+    if (w) mask = f.masks[w * f.N + row];
+    if (32 * w < first) mask &= first - 32 * w < 32 ? FULL << (first - 32 * w) : 0;
+    if (32 * w + 32 > last) mask &= (1u << (last - 32 * w)) - 1;
+    const double* table = f.tables + (i64)w * 128 * K + label;
+    int n = min(8, (last - 32 * w + 3) / 4);
+#pragma unroll 4
+    for (int q = 0; q < n; q++) sum += table[(16 * q + (int)(mask >> 4 * q & 15)) * K];
+  }
+  return sum;
+}
+
+// What the rules of the round before have given
+__device__ __forceinline__ double find_given(const Fit& f, i64 row, u32 mask, int rule, int label) {
+  return sum_given(f, row, mask, 0, rule, label) + (f.pending ? f.pending[row * f.K + label] : 0);
+}
 
 // What is written down when the head is found: x are the scores before shrinkage.
-__device__ void finish_head(const Fit& f, State& s, const double* x, double gain) {
-  i64 slot = s.rule - f.first;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
-    f.out_labels[slot * f.K + k] = f.labels[k];
-    f.out_scores[slot * f.K + k] = f.learning_rate * x[k];  // Alg. 1, line 8
+__device__ void finish_head(const Fit& f, const Target& t, const double* x, double gain) {
+  Round& round = *f.round;
+  int m = f.out_count[t.slot], own = 1 << t.rule % 4;
+  double *table = f.tables + t.rule / 4 * 16 * f.K, *head = table + own * f.K;
+  for (int k = threadIdx.x; k < f.K; k += blockDim.x) head[k] = 0;
+  __syncthreads();
+  for (int k = threadIdx.x; k < m; k += blockDim.x) {
+    double unit = f.unit[t.labels[k]];
+    f.out_scores[t.slot * f.K + k] = head[t.labels[k]] = rint(f.learning_rate * x[k] / unit) * unit;  // Alg. 1, line 8
+  }
+  __syncthreads();
+  for (i64 k = threadIdx.x; k < f.K; k += blockDim.x) {
+#pragma unroll 8
+    for (int c = 1; c < own; c++) head[c * f.K + k] = head[k] + table[c * f.K + k];
   }
   if (threadIdx.x == 0) {
-    f.out_size[slot] = s.size;
-    f.out_count[slot] = s.m;
-    f.out_facts[2 * slot] = gain;
-    f.out_facts[2 * slot + 1] = s.coverage;
-    s.solved = 1;
+    f.out_facts[2 * t.slot] = gain;
+    f.out_facts[2 * t.slot + 1] = round.coverage;
+    round.n_heads += 1;
+    round.solved = 1;
   }
 }
 
-// result[c] += sum over covered examples of a term of the column, a whole number, for the columns of a block
-template <class Term>
-__device__ void sum_columns(const Fit& f, const State& s, int n_columns, i64* result, Term term) {
-  __shared__ i64 sums[THREADS];
-  int span = (int)f.span, lane = threadIdx.x & 31, per_warp = 32 / span, column = blockIdx.y * span + lane % span;
-  i64 sum = 0;
-  if (column < n_columns) {
-    int step = gridDim.x * WARPS * per_warp;
-#pragma unroll 4
-    for (int j = (blockIdx.x * WARPS + (threadIdx.x >> 5)) * per_warp + lane / span; j < s.n_covered; j += step)
-      sum += term(f.covered[j], j);
-  }
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  if ((int)threadIdx.x < span && column < n_columns) {
-    sum = 0;
-    for (int t = threadIdx.x; t < THREADS; t += span) sum += sums[t];
-    if (sum) add64(result + column, sum);
-  }
-}
-
-// Vectors of conjugate gradients.
-enum { D, X, R, DIRECTION, G, Z };
+// Vectors of a head, and of conjugate gradients.
+enum { D, X, R, DIRECTION, G, Z, FIRST, GAINS };
 __device__ double* get_vector(const Fit& f, int which) { return f.vectors + which * f.K; }
 
-// z = (D - g g^T / W)^-1 r, the matrix behind the bound, and the next direction z + beta * direction; returns r . z
-__device__ double precondition(const Fit& f, State& s, double old) {
-  double *d = get_vector(f, D), *r = get_vector(f, R), *g = get_vector(f, G), *z = get_vector(f, Z);
+// z = (D - b b^T / W)^-1 r, the matrix behind the bound, and the next direction z + beta * direction; returns r . z
+__device__ double precondition(const Fit& f, Round& round, int m, double old) {
+  double *d = get_vector(f, D), *r = get_vector(f, R), *b = get_vector(f, FIRST), *z = get_vector(f, Z);
   double *direction = get_vector(f, DIRECTION), product = 0, dot = 0, top = 0;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x)
-    if (d[k] > FLOOR) product += g[k] * r[k] / d[k];
+  for (int k = threadIdx.x; k < m; k += blockDim.x)
+    if (d[k] > FLOOR) product += b[k] * r[k] / d[k];
   product = block_sum(product);
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
-    z[k] = d[k] > FLOOR ? (r[k] + s.scale * product * g[k]) / d[k] : 0;
+  for (int k = threadIdx.x; k < m; k += blockDim.x) {
+    z[k] = d[k] > FLOOR ? (r[k] + round.scale * product * b[k]) / d[k] : 0;
     dot += r[k] * z[k];
   }
   dot = block_sum(dot);
   double beta = old > 0 ? dot / old : 0;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
+  for (int k = threadIdx.x; k < m; k += blockDim.x) {
     direction[k] = z[k] + beta * direction[k];
     top = fmax(top, fabs(direction[k]));
   }
@@ -65,72 +92,113 @@ __device__ double precondition(const Fit& f, State& s, double old) {
   if (threadIdx.x == 0) {
     int exponent;
     frexp(top, &exponent);
-    s.top = ldexp(1.0, exponent);
-    s.rz = dot;
+    round.top = ldexp(1.0, exponent);
+    round.rz = dot;
   }
   __syncthreads();
   return dot;
 }
 
-__device__ void finish_gradients(const Fit& f, State& s) {
+__device__ void finish_gradients(const Fit& f, const Target& t) {
+  int m = f.out_count[t.slot];
   double *x = get_vector(f, X), *g = get_vector(f, G), gain = 0;
-  for (int k = threadIdx.x; k < s.m; k += blockDim.x) gain -= 0.5 * shrink(g[k], f.l1) * x[k];
-  finish_head(f, s, x, block_sum(gain));
+  for (int k = threadIdx.x; k < m; k += blockDim.x) gain -= 0.5 * shrink(g[k], f.l1) * x[k];
+  finish_head(f, t, x, block_sum(gain));
 }
 
-// Alg. 2, line 1: the sums; and the head, or the first direction towards it
-KERNEL sum_covered(const Fit* fit) {
+// dots[j] = b_n . f_n, with f_n the scores given; a covered example for each warp
+KERNEL project(const Fit* fit) {
   const Fit& f = *fit;
-  State& s = *f.state;
-  int m = s.m, n_columns = 2 * m + 1;
-  int span = (int)f.span, column = blockIdx.y * span + (threadIdx.x & 31) % span;
-  if ((int)blockIdx.y * span >= n_columns) return;
-  const float* source = 0;
-  double scale = f.w_scale * f.head_scale;
-  if (column < m) {
-    source = f.gradient + f.labels[column];
-    scale = f.g_scale[f.labels[column]] * f.head_scale;
-  } else if (column < 2 * m) {
-    source = f.curvature + f.labels[column - m];
-    scale = f.h_scale[f.labels[column - m]] * f.head_scale;
+  const Target t = find_target(f);
+  if (t.is_first) return;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  for (int j = blockIdx.x * WARPS + warp; j < t.s->n_covered; j += gridDim.x * WARPS) {
+    i64 row = t.s->covered[j];
+    double dot = 0;
+    for (int k = lane; k < f.K; k += 32) dot += f.gradient[row * f.stride + k] * find_given(f, row, f.masks[row], t.rule, k);
+    dot = warp_sum(dot);
+    if (lane == 0) f.dots[j] = dot;
   }
-  const double* weight = f.weight;
-  i64 stride = f.stride;
-  sum_columns(f, s, n_columns, f.sums, [=](u32 row, int) -> i64 {
-    return __double2ll_rn((source ? (double)source[row * stride] : 1.0) * (weight[row] * scale));
-  });
-  if (!is_last_block(&s, (int)gridDim.x * ((n_columns + span - 1) / span))) return;
-  double *g = get_vector(f, G), *d = get_vector(f, D), *x = get_vector(f, X), *r = get_vector(f, R);
-  double coverage = (double)f.sums[2 * m] / (f.w_scale * f.head_scale);
-  bool choosing = s.choosing;  // of all threads, before one of them changes it
+}
+
+// Alg. 2, line 1: the sums; and the head, or the first direction towards it. Each lane has a label, of two examples at once.
+KERNEL __launch_bounds__(THREADS, 3) sum_covered(const Fit* fit) {
+  const int KINDS = 4, PAIR = 2;
+  __shared__ i64 parts[KINDS][THREADS];
+  const Fit f = *fit;  // in registers, what is read
+  Round& round = *f.round;
+  const Target t = find_target(f);
+  int m = t.m, n_tiles = (m + 31) / 32, K = (int)f.K, span = (int)f.span, c = blockIdx.y * 32 + threadIdx.x % span;
+  if ((int)blockIdx.y >= n_tiles) return;
+  i64 sums[KINDS] = {};
+  if (c < m) {
+    int n = t.s->n_covered, per_block = THREADS / span, step = gridDim.x * per_block, label = t.labels[c];
+    double g_scale = f.g_scale[label] * f.head_scale, h_scale = f.h_scale[label] * f.head_scale;
+    double w_scale = f.w_scale * f.head_scale;
+    for (int j0 = blockIdx.x * per_block + threadIdx.x / span; j0 < n; j0 += PAIR * step) {
+      i64 rows[PAIR];
+      double w[PAIR];
+      float b[PAIR], h[PAIR];
+      u32 masks[PAIR];
+#pragma unroll
+      for (int e = 0; e < PAIR; e++) {  // asked for together
+        rows[e] = t.s->covered[min(j0 + e * step, n - 1)];
+        w[e] = j0 + e * step < n ? f.weight[rows[e]] : 0;
+        b[e] = f.gradient[rows[e] * f.stride + label];
+        h[e] = f.curvature[rows[e] * f.stride + label];
+        masks[e] = f.masks[rows[e]];
+      }
+#pragma unroll
+      for (int e = 0; e < PAIR; e++) {
+        if (j0 + e * step >= n) break;
+        double g = b[e];
+        if (!t.is_first) g += h[e] * find_given(f, rows[e], masks[e], t.rule, label);
+        if (!t.is_first && f.outer) g -= b[e] * f.dots[j0 + e * step];
+        sums[0] += __double2ll_rn(g * (w[e] * g_scale));
+        sums[1] += __double2ll_rn(h[e] * (w[e] * h_scale));
+        if (f.outer) sums[2] += __double2ll_rn(b[e] * (w[e] * g_scale));
+        sums[3] += __double2ll_rn(w[e] * w_scale);
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < KINDS; i++) parts[i][threadIdx.x] = sums[i];
+  __syncthreads();
+  for (int i = threadIdx.x; i < KINDS * span; i += THREADS) {
+    int kind = i / span, column = blockIdx.y * 32 + i % span;
+    i64 sum = 0;
+    for (int j = i % span; j < THREADS; j += span) sum += parts[kind][j];
+    if (kind == 3 ? column == 0 : column < m) add64(f.sums + kind * K + column, sum);
+  }
+  if (!is_last_block(&round.arrived, (int)gridDim.x * n_tiles)) return;
+  double *g = get_vector(f, G), *d = get_vector(f, D), *b = get_vector(f, FIRST), *gains = get_vector(f, GAINS);
+  double coverage = (double)f.sums[3 * K] / (f.w_scale * f.head_scale);
+  bool choosing = f.head != MULTI && f.out_size[t.slot] == 0;
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
-    int label = f.labels[k];
-    g[k] = (double)f.sums[k] / ((double)f.g_scale[label] * f.head_scale);
-    d[k] = (double)f.sums[m + k] / ((double)f.h_scale[label] * f.head_scale);
-    if (choosing) f.gains[k] = rate_alone(f, g[k], d[k], coverage);
+    int label = t.labels[k];
+    g[k] = (double)f.sums[k] / (f.g_scale[label] * f.head_scale);
+    d[k] = (double)f.sums[K + k] / (f.h_scale[label] * f.head_scale);
+    b[k] = (double)f.sums[2 * K + k] / (f.g_scale[label] * f.head_scale);
+    gains[k] = choosing ? rate_alone(f, g[k], d[k], b[k], coverage) : 0;
   }
   __syncthreads();
-  for (int c = threadIdx.x; c < n_columns; c += blockDim.x) f.sums[c] = 0;
-  if (threadIdx.x == 0) s.coverage = coverage;
+  for (int c = threadIdx.x; c < 3 * K + 1; c += blockDim.x) f.sums[c] = 0;
+  if (threadIdx.x == 0) {
+    round.coverage = coverage;
+    round.solved = 0;
+  }
   if (choosing) {  // nothing was learned from the sample: the labels that suit all examples best
     int* chosen = (int*)get_vector(f, DIRECTION);
-    __shared__ int n_chosen;
     if (threadIdx.x == 0) {
-      if (f.head == SINGLE) { chosen[0] = find_best_label(f.gains, m); n_chosen = 1; }
-      else n_chosen = choose_labels(f.gains, m, (int)f.head_size, f.head_share, chosen);
-      for (int i = 0; i < n_chosen; i++) {  // ascending: none is read that was written
-        f.labels[i] = f.labels[chosen[i]];
-        g[i] = g[chosen[i]];
-        d[i] = d[chosen[i]];
-      }
-      s.m = n_chosen;
-      s.choosing = 0;
+      int count = f.out_count[t.slot] = focus(f, gains, m, chosen, t.labels);
+      for (int i = 0; i < count; i++) { g[i] = g[chosen[i]]; d[i] = d[chosen[i]]; b[i] = b[chosen[i]]; }
     }
     __syncthreads();
-    m = n_chosen;
+    m = f.out_count[t.slot];
+    __syncthreads();
   }
-  double gain = 0, size = 0, gg = 0;
-  double* direction = get_vector(f, DIRECTION);
+  double gain = 0, size = 0, bb = 0;
+  double *x = get_vector(f, X), *r = get_vector(f, R), *direction = get_vector(f, DIRECTION);
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
     d[k] += f.l2;
     bool sound = d[k] > FLOOR;
@@ -142,54 +210,62 @@ KERNEL sum_covered(const Fit* fit) {
       x[k] = direction[k] = 0;
       r[k] = sound ? -z : 0;
       size += r[k] * r[k];
-      gg += sound ? g[k] * g[k] / d[k] : 0;
+      bb += sound ? b[k] * b[k] / d[k] : 0;
     }
   }
   gain = block_sum(gain);
-  if (!f.outer) { finish_head(f, s, x, gain); return; }
+  if (!f.outer) { finish_head(f, t, x, gain); return; }
   if (f.K <= LARGEST_SYSTEM) return;  // `solve_system` goes on
   size = block_sum(size);
-  gg = block_sum(gg);
+  bb = block_sum(bb);
   if (threadIdx.x == 0) {
-    s.limit = CG_TOLERANCE * CG_TOLERANCE * size;
-    s.scale = 1 / fmax(coverage - gg, FLOOR * coverage);
+    round.limit = CG_TOLERANCE * CG_TOLERANCE * size;
+    round.scale = 1 / fmax(coverage - bb, FLOOR * coverage);
   }
   __syncthreads();
-  double rz = precondition(f, s, 0);
-  if (!(size > 0 && rz > 0)) finish_gradients(f, s);
+  double rz = precondition(f, round, m, 0);
+  if (!(size > 0 && rz > 0)) finish_gradients(f, t);
 }
 
-// dots[j] = w_n (g_n . direction), a covered example for each warp
+// dots[j] = w_n (b_n . direction), a covered example for each warp
 KERNEL multiply_rows(const Fit* fit) {
   const Fit& f = *fit;
-  const State& s = *f.state;
-  if (s.solved) return;
+  if (f.round->solved) return;
+  const Target t = find_target(f);
   const double* direction = get_vector(f, DIRECTION);
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  for (int j = blockIdx.x * WARPS + warp; j < s.n_covered; j += gridDim.x * WARPS) {
-    i64 row = f.covered[j];
+  for (int j = blockIdx.x * WARPS + warp; j < t.s->n_covered; j += gridDim.x * WARPS) {
+    i64 row = t.s->covered[j];
     double dot = 0;
-    for (int k = lane; k < s.m; k += 32) dot += (double)f.gradient[row * f.stride + f.labels[k]] * direction[k];
+    for (int k = lane; k < t.m; k += 32) dot += (double)f.gradient[row * f.stride + t.labels[k]] * direction[k];
     dot = warp_sum(dot);
     if (lane == 0) f.dots[j] = f.weight[row] * dot;
   }
 }
 
-// A direction = D direction - sum_n g_n dots[n]; and a step of conjugate gradients
+// A direction = D direction - sum_n b_n dots[n]; and a step of conjugate gradients
 KERNEL multiply_columns(const Fit* fit) {
+  __shared__ i64 parts[THREADS];
   const Fit& f = *fit;
-  State& s = *f.state;
-  int m = s.m;
-  int span = (int)f.span, column = blockIdx.y * span + (threadIdx.x & 31) % span;
-  if (s.solved || (int)blockIdx.y * span >= m) return;
-  double unit = f.product_scale / s.top;
-  const float* source = f.gradient + (column < m ? f.labels[column] : 0);
-  const double* dots = f.dots;
-  i64 stride = f.stride;
-  sum_columns(f, s, m, f.products, [=](u32 row, int j) -> i64 {
-    return __double2ll_rn((double)source[row * stride] * (dots[j] * unit));
-  });
-  if (!is_last_block(&s, (int)gridDim.x * ((m + span - 1) / span))) return;
+  Round& round = *f.round;
+  if (round.solved) return;
+  const Target t = find_target(f);
+  int m = t.m, lane = threadIdx.x & 31, column = blockIdx.y * 32 + lane;
+  if ((int)blockIdx.y * 32 >= m) return;
+  double unit = f.product_scale / round.top;
+  const float* source = f.gradient + (column < m ? t.labels[column] : 0);
+  i64 sum = 0;
+#pragma unroll 4
+  for (int j = blockIdx.x * WARPS + (threadIdx.x >> 5); j < t.s->n_covered; j += gridDim.x * WARPS)
+    sum += __double2ll_rn((double)source[t.s->covered[j] * f.stride] * (f.dots[j] * unit));
+  parts[threadIdx.x] = sum;
+  __syncthreads();
+  if ((int)threadIdx.x < 32 && column < m) {
+    sum = 0;
+    for (int i = lane; i < THREADS; i += 32) sum += parts[i];
+    add64(f.products + column, sum);
+  }
+  if (!is_last_block(&round.arrived, (int)gridDim.x * ((m + 31) / 32))) return;
   double *d = get_vector(f, D), *x = get_vector(f, X), *r = get_vector(f, R), *direction = get_vector(f, DIRECTION);
   double *product = get_vector(f, Z), curvature = 0, norm = 0, size = 0;
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
@@ -200,25 +276,25 @@ KERNEL multiply_columns(const Fit* fit) {
   }
   curvature = block_sum(curvature);
   norm = block_sum(norm);
-  if (curvature <= FLOOR * norm) { finish_gradients(f, s); return; }  // degenerate direction
-  double old = s.rz, step = old / curvature;
+  if (curvature <= FLOOR * norm) { finish_gradients(f, t); return; }  // degenerate direction
+  double old = round.rz, step = old / curvature;
   for (int k = threadIdx.x; k < m; k += blockDim.x) {
     x[k] += step * direction[k];
     r[k] -= step * product[k];
     size += r[k] * r[k];
   }
   size = block_sum(size);
-  double rz = precondition(f, s, old);
-  if (!(size > s.limit && rz > 0)) finish_gradients(f, s);
+  double rz = precondition(f, round, m, old);
+  if (!(size > round.limit && rz > 0)) finish_gradients(f, t);
 }
 
-// Eq. 16 for few labels: the sums of g g^T, and elimination, as heads.eliminate does it
+// Eq. 16 for few labels: the sums of b b^T, and elimination, as heads.eliminate does it
 KERNEL solve_system(const Fit* fit) {
   const int ROWS = 64, PAIRS = (LARGEST_SYSTEM * (LARGEST_SYSTEM + 1) / 2 + THREADS - 1) / THREADS;
   __shared__ float left[ROWS][LARGEST_SYSTEM], right[ROWS][LARGEST_SYSTEM];
   const Fit& f = *fit;
-  State& s = *f.state;
-  int m = s.m, n = s.n_covered, n_pairs = m * (m + 1) / 2, K = (int)f.K;
+  const Target t = find_target(f);
+  int m = t.m, n = t.s->n_covered, n_pairs = m * (m + 1) / 2, K = (int)f.K;
   i64 sums[PAIRS];
   int rows[PAIRS], columns[PAIRS];
 #pragma unroll
@@ -233,10 +309,10 @@ KERNEL solve_system(const Fit* fit) {
     int count = min(ROWS, n - start);
     for (int c = threadIdx.x; c < count * m; c += blockDim.x) {
       int r = c / m, k = c % m;
-      u32 row = f.covered[start + r];
-      float g = f.gradient[row * f.stride + f.labels[k]];
+      u32 row = t.s->covered[start + r];
+      float g = f.gradient[row * f.stride + t.labels[k]];
       left[r][k] = g;
-      right[r][k] = (float)(g * f.weight[row] * f.w_scale);
+      right[r][k] = (float)(g * f.weight[row] * (f.w_scale * MORE));
     }
     __syncthreads();
 #pragma unroll
@@ -250,14 +326,14 @@ KERNEL solve_system(const Fit* fit) {
 #pragma unroll
   for (int q = 0; q < PAIRS; q++)
     if ((int)threadIdx.x + q * THREADS < n_pairs && sums[q]) add64(f.products + rows[q] * K + columns[q], sums[q]);
-  if (!is_last_block(&s, gridDim.x)) return;
+  if (!is_last_block(&f.round->arrived, gridDim.x)) return;
 
   __shared__ double A[LARGEST_SYSTEM][LARGEST_SYSTEM + 1], z[LARGEST_SYSTEM], pivots[LARGEST_SYSTEM];
   double *d = get_vector(f, D), *r = get_vector(f, R), *x = get_vector(f, X), gain = 0;
   for (int c = threadIdx.x; c < m * m; c += blockDim.x) {
     int i = c / m, j = c % m;
     if (j > i) continue;
-    A[i][j] = (i == j ? d[i] : 0) - (double)f.products[i * K + j] / f.w_scale;  // d has l2 already
+    A[i][j] = (i == j ? d[i] : 0) - (double)f.products[i * K + j] / (f.w_scale * MORE);  // d has l2 already
     f.products[i * K + j] = 0;
   }
   for (int k = threadIdx.x; k < m; k += blockDim.x) z[k] = r[k];
@@ -285,5 +361,5 @@ KERNEL solve_system(const Fit* fit) {
   }
   for (int k = threadIdx.x; k < m; k += blockDim.x) x[k] = z[k];
   __syncthreads();
-  finish_head(f, s, x, gain);
+  finish_head(f, t, x, gain);
 }

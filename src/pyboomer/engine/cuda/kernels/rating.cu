@@ -11,19 +11,19 @@ struct Pair {
 };
 
 // The sums of a bin; the usual one is what the others leave.
-__device__ __forceinline__ i64 read_bin(const Fit& f, int i, int b, int column) {
-  return f.bins[((i64)i * f.B + b) * f.pitch + column];
+__device__ __forceinline__ i64 read_bin(const Fit& f, const State& s, int i, int b, int column) {
+  return s.bins[((i64)i * f.B + b) * f.pitch + column];
 }
 
 // Sums of what meets a condition, over the bins of a feature.
-__device__ i64 sum_condition(const Fit& f, int i, int usual, int op, int cut, int column) {
+__device__ i64 sum_condition(const Fit& f, const State& s, int i, int usual, int op, int cut, int column) {
   i64 sum = 0, others = 0;
   for (int b = 0; b < f.B; b++) {
-    i64 x = read_bin(f, i, b, column);
+    i64 x = read_bin(f, s, i, b, column);
     others += x;
     if (meets(b, op, cut)) sum += x;
   }
-  return usual >= 0 && meets(usual, op, cut) ? sum + f.totals[column] - others : sum;
+  return usual >= 0 && meets(usual, op, cut) ? sum + s.totals[column] - others : sum;
 }
 
 // Which bin is the next that is not empty.
@@ -71,29 +71,24 @@ __device__ int choose_labels(const double* gains, int n_labels, int most, double
   return n;
 }
 
-// Choose the labels of the rule by their gains in `f.gains`; one thread does.
-__device__ void focus(const Fit& f, State& s) {
-  if (f.head == SINGLE) {
-    f.labels[0] = f.labels[find_best_label(f.gains, s.m)];
-    s.m = 1;
-  } else {
-    int* chosen = (int*)f.vectors;  // free until the head is found
-    int m = choose_labels(f.gains, s.m, (int)f.head_size, f.head_share, chosen);
-    for (int i = 0; i < m; i++) f.labels[i] = f.labels[chosen[i]];  // ascending: none is read that was written
-    s.m = m;
-  }
-  s.choosing = 0;
+// Keep the labels of a rule that suit it best by their gains; returns how many, and `chosen` has their places. One thread does.
+__device__ int focus(const Fit& f, const double* gains, int m, int* chosen, int* labels) {
+  int n = 1;
+  if (f.head == SINGLE) chosen[0] = find_best_label(gains, m);
+  else n = choose_labels(gains, m, (int)f.head_size, f.head_share, chosen);
+  for (int i = 0; i < n; i++) labels[i] = labels[chosen[i]];  // ascending: none is read that was written
+  return n;
 }
 
-// The gain of a label on its own, from the sums g, h and the weight; by the bound H has the diagonal a - g^2 / W.
-__device__ double rate_alone(const Fit& f, double g, double h, double weight) {
-  if (f.outer) h -= g * g / fmax(weight, FLOOR);
+// The gain of a label on its own, from sums and the weight; by the bound H has the diagonal a - b^2 / W.
+__device__ double rate_alone(const Fit& f, double g, double h, double b, double weight) {
+  if (f.outer) h -= b * b / fmax(weight, FLOOR);
   return 0.5 * rate_label(shrink(g, f.l1), h, f.l2);
 }
 
 // The best condition, if it beats the body so far; of those within the margin of a tie, the first. A block chooses.
 __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
-  int B = (int)f.B, n = 2 * (int)f.F * B;
+  int B = (int)f.B, n = 2 * (int)f.F * B, *labels = f.out_labels + s.slot * f.K;
   const int* features = find_draw(f, s, s.size);
   bool choosing = s.choosing;
   double most = -1;
@@ -105,22 +100,22 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
 #pragma unroll
     for (int e = 0; e < EACH; e++) {  // asked for together
       int c = min(c0 + e * (int)blockDim.x, n - 1), i = (u32)c / (u32)(2 * B), b = (c >> 1) - i * B;
-      rates[e] = f.parts[c];
-      met[e] = f.bin_weight[i * B + b];
-      present[e] = f.present_weight[i];
-      candidate[e] = is_candidate(f.candidates + 4 * i, b) && e < each && c0 + e * (int)blockDim.x < n;
+      rates[e] = s.parts[c];
+      met[e] = s.bin_weight[i * B + b];
+      present[e] = s.present_weight[i];
+      candidate[e] = is_candidate(s.candidates + 4 * i, b) && e < each && c0 + e * (int)blockDim.x < n;
     }
     if (each == 1) {
 #pragma unroll 8
       for (int t = 1; t < n_tiles; t++) {
-        double part = f.parts[(i64)t * n + c0];
+        double part = s.parts[(i64)t * n + c0];
         rates[0] = one ? fmax(rates[0], part) : rates[0] + part;
       }
     }
     for (int t = 1; t < n_tiles && each > 1; t++) {
 #pragma unroll
       for (int e = 0; e < EACH; e++) {
-        double part = f.parts[(i64)t * n + min(c0 + e * (int)blockDim.x, n - 1)];
+        double part = s.parts[(i64)t * n + min(c0 + e * (int)blockDim.x, n - 1)];
         rates[e] = one ? fmax(rates[e], part) : rates[e] + part;
       }
     }
@@ -132,8 +127,8 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
         if (f.l1 > 0) {  // the sums of g^T D^-1 g, g^T D^-1 b and b^T D^-1 b are parts one after another
           double gb = 0, bb = 0;
           for (int t = 0; t < n_tiles; t++) {
-            gb += f.parts[(i64)(n_tiles + t) * n + c];
-            bb += f.parts[(i64)(2 * n_tiles + t) * n + c];
+            gb += s.parts[(i64)(n_tiles + t) * n + c];
+            bb += s.parts[(i64)(2 * n_tiles + t) * n + c];
           }
           rates[e] += gb * gb / fmax(weights[e] - bb, FLOOR * weights[e]);
         } else {
@@ -141,50 +136,53 @@ __device__ void choose(const Fit& f, State& s, int n_tiles, bool one) {
         }
       }
       if (!candidate[e] || weights[e] < f.min_coverage) rates[e] = -1;
-      if (e < each && c < n) f.rates[c] = rates[e];
+      if (e < each && c < n) s.rates[c] = rates[e];
       most = fmax(most, rates[e]);
     }
   }
   most = block_max(most);
   __shared__ int found;
-  double best = fmax(s.best, NOISE * ((double)f.totals[2 * s.m] / f.w_scale));
+  double best = fmax(s.best, NOISE * ((double)s.totals[2 * s.m] / f.w_scale));
   if (threadIdx.x == 0) found = n;
   __syncthreads();
   if (most > 2 * best * (1 + TIE)) {
     for (int c = threadIdx.x; c < n; c += blockDim.x)
-      if (f.rates[c] * (1 + TIE) >= most) { atomicMin(&found, c); break; }
+      if (s.rates[c] * (1 + TIE) >= most) { atomicMin(&found, c); break; }
   }
   __syncthreads();
   if (threadIdx.x == 0) {
     s.summed = 2 * s.m + 1;
-    s.best = found == n ? best : 0.5 * f.rates[found];
+    s.best = found == n ? best : 0.5 * s.rates[found];
     s.ending = found == n || s.size + 1 == f.longest;
   }
   if (found == n) return;
   int i = found / 2 / B, b = found / 2 % B, feature = features[i], nominal = f.nominal[feature];
   int op = (nominal ? EQUAL : AT_MOST) + (found & 1);
   if (choosing) {  // the labels of the rule, by the sums of what it covers now
-    i64 met = f.bin_weight[i * B + b];
-    double weight = (double)(found & 1 ? f.present_weight[i] - met : met) / f.w_scale;
+    i64 met = s.bin_weight[i * B + b];
+    double weight = (double)(found & 1 ? s.present_weight[i] - met : met) / f.w_scale;
     for (int k = threadIdx.x; k < s.m; k += blockDim.x) {
-      int label = f.labels[k];
-      double g = (double)sum_condition(f, i, f.usual[feature], op, b, k) / f.g_scale[label];
-      double h = (double)sum_condition(f, i, f.usual[feature], op, b, s.m + k) / f.h_scale[label];
-      f.gains[k] = rate_alone(f, g, h, weight);
+      int label = labels[k];
+      double g = (double)sum_condition(f, s, i, f.usual[feature], op, b, k) / f.g_scale[label];
+      double h = (double)sum_condition(f, s, i, f.usual[feature], op, b, s.m + k) / f.h_scale[label];
+      s.gains[k] = rate_alone(f, g, h, g, weight);
     }
     __syncthreads();
   }
   if (threadIdx.x == 0) {
-    if (choosing) focus(f, s);
-    double* body = f.out_body + ((s.rule - f.first) * f.longest + s.size) * 4;
+    if (choosing) {
+      s.m = f.out_count[s.slot] = focus(f, s.gains, s.m, s.chosen, labels);
+      s.choosing = 0;
+    }
+    double* body = f.out_body + (s.slot * f.longest + s.size) * 4;
     body[0] = feature;
     body[1] = op;
-    body[2] = nominal ? b : 0.5 * (b + find_next(f.occupied + 4 * i, b));
+    body[2] = nominal ? b : 0.5 * (b + find_next(s.occupied + 4 * i, b));
     body[3] = s.best;
     s.feature = feature;
     s.op = op;
     s.cut = b;
-    s.size += 1;
+    f.out_size[s.slot] = s.size += 1;
   }
 }
 
@@ -195,17 +193,17 @@ struct Runs {
   i64 present;  // the weight of what has a value
 };
 
-__device__ void find_runs(const Fit& f, int i, int usual, int nominal, int n_columns, Runs& runs) {
+__device__ void find_runs(const Fit& f, const State& s, int i, int usual, int nominal, int n_columns, Runs& runs) {
   __shared__ i64 parts[WARPS];
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, b = threadIdx.x, B = (int)f.B;
-  i64 w = b < B ? read_bin(f, i, b, n_columns - 1) : 0;  // a block has as many threads as there may be bins
+  i64 w = b < B ? read_bin(f, s, i, b, n_columns - 1) : 0;  // a block has as many threads as there may be bins
   i64 sum = w;
   for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(FULL, sum, o);
   if (lane == 0) parts[warp] = sum;
   __syncthreads();
   i64 others = 0;
   for (int v = 0; v < WARPS; v++) others += parts[v];
-  i64 total = f.totals[n_columns - 1];
+  i64 total = s.totals[n_columns - 1];
   if (b == usual) w = total - others;
   u32 votes = __ballot_sync(FULL, w > 0 && b != MISSING);
   if (lane == 0) ((u32*)runs.occupied)[warp] = votes;
@@ -232,9 +230,9 @@ __device__ void find_runs(const Fit& f, int i, int usual, int nominal, int n_col
   }
   __syncthreads();
   if (blockIdx.y == 0) {
-    if (b < B) f.bin_weight[i * B + b] = nominal ? w : before + upto;
-    if (b < 4) { f.occupied[4 * i + b] = runs.occupied[b]; f.candidates[4 * i + b] = runs.candidates[b]; }
-    if (b == 0) f.present_weight[i] = runs.present;
+    if (b < B) s.bin_weight[i * B + b] = nominal ? w : before + upto;
+    if (b < 4) { s.occupied[4 * i + b] = runs.occupied[b]; s.candidates[4 * i + b] = runs.candidates[b]; }
+    if (b == 0) s.present_weight[i] = runs.present;
   }
 }
 
@@ -254,15 +252,16 @@ __device__ __forceinline__ double fold(double (&x)[16], bool largest) {
 
 KERNEL __launch_bounds__(THREADS, 2) rate(const Fit* fit) {
   const Fit& f = *fit;
-  State& s = *f.state;
+  State& s = f.states[blockIdx.z];
   if (s.done) return;
   int m = s.m, n_tiles = (m + 31) / 32, tile = blockIdx.y, i = blockIdx.x, B = (int)f.B;
   if (tile >= n_tiles) return;
   __shared__ Runs runs;
   __shared__ Pair parts[WARPS][32];
   int feature = find_draw(f, s, s.size)[i], usual = f.usual[feature], nominal = f.nominal[feature];
+  const int* labels = f.out_labels + s.slot * f.K;
   bool one = s.choosing && f.head == SINGLE, with_b = f.outer && f.l1 > 0 && !s.choosing;
-  find_runs(f, i, usual, nominal, 2 * m + 1, runs);
+  find_runs(f, s, i, usual, nominal, 2 * m + 1, runs);
 
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, k = tile * 32 + lane, b0 = 32 * warp, b1 = min(b0 + 32, B);
   bool active = k < m;
@@ -270,11 +269,11 @@ KERNEL __launch_bounds__(THREADS, 2) rate(const Fit* fit) {
   double g_unit = 0, h_unit = 0;
   if (active) {
 #pragma unroll 8
-    for (int b = b0; b < b1; b++) { sum.g += read_bin(f, i, b, k); sum.h += read_bin(f, i, b, m + k); }
-    whole = {f.totals[k], f.totals[m + k]};
-    if (B > MISSING) missing = {read_bin(f, i, MISSING, k), read_bin(f, i, MISSING, m + k)};
-    g_unit = 1.0 / f.g_scale[f.labels[k]];
-    h_unit = 1.0 / f.h_scale[f.labels[k]];
+    for (int b = b0; b < b1; b++) { sum.g += read_bin(f, s, i, b, k); sum.h += read_bin(f, s, i, b, m + k); }
+    whole = {s.totals[k], s.totals[m + k]};
+    if (B > MISSING) missing = {read_bin(f, s, i, MISSING, k), read_bin(f, s, i, MISSING, m + k)};
+    g_unit = 1.0 / f.g_scale[labels[k]];
+    h_unit = 1.0 / f.h_scale[labels[k]];
   }
   parts[warp][lane] = sum;
   __syncthreads();
@@ -296,7 +295,7 @@ KERNEL __launch_bounds__(THREADS, 2) rate(const Fit* fit) {
 #pragma unroll
     for (int e = 0; e < 8; e++) {
       bool there = active && b8 + e < b1 && b8 + e != usual;
-      own[e] = {there ? read_bin(f, i, b8 + e, k) : 0, there ? read_bin(f, i, b8 + e, m + k) : 0};
+      own[e] = {there ? read_bin(f, s, i, b8 + e, k) : 0, there ? read_bin(f, s, i, b8 + e, m + k) : 0};
       if (b8 + e == usual) own[e] = most;
     }
     double rates[16];
@@ -316,17 +315,17 @@ KERNEL __launch_bounds__(THREADS, 2) rate(const Fit* fit) {
         double gb_in = warp_sum(x * g * u), gb_out = warp_sum(y * o * v);
         double bb_in = warp_sum(g * g * u), bb_out = warp_sum(o * o * v);
         if (lane == 0) {
-          f.parts[section + place + 2 * e] = gb_in;
-          f.parts[section + place + 2 * e + 1] = gb_out;
-          f.parts[2 * section + place + 2 * e] = bb_in;
-          f.parts[2 * section + place + 2 * e + 1] = bb_out;
+          s.parts[section + place + 2 * e] = gb_in;
+          s.parts[section + place + 2 * e + 1] = gb_out;
+          s.parts[2 * section + place + 2 * e] = bb_in;
+          s.parts[2 * section + place + 2 * e + 1] = bb_out;
         }
       }
     }
     double rate = fold<8>(rates, one);
-    if (!(lane & 1) && b8 + (lane >> 2) < B) f.parts[place + (lane >> 1)] = rate;
+    if (!(lane & 1) && b8 + (lane >> 2) < B) s.parts[place + (lane >> 1)] = rate;
   }
-  if (is_last_block(&s, (int)f.F * n_tiles)) choose(f, s, n_tiles, one);
+  if (is_last_block(&s.arrived, (int)f.F * n_tiles)) choose(f, s, n_tiles, one);
 }
 
 // The same for partial heads whose labels are yet to be chosen: a block rates the conditions on a bin, label by label.
@@ -334,31 +333,32 @@ KERNEL __launch_bounds__(THREADS, 2) rate(const Fit* fit) {
 //   2 gain = sum of g^2 / (h + l2),  or  g^T D^-1 g + (g^T D^-1 b)^2 / (W - b^T D^-1 b)  with b the sums of gradients
 KERNEL rate_some(const Fit* fit) {
   const Fit& f = *fit;
-  State& s = *f.state;
+  State& s = f.states[blockIdx.z];
   if (s.done) return;
   DYNAMIC_SHARED(double, gains);  // (m,)
   __shared__ Runs runs;
   __shared__ int first;
   int B = (int)f.B, i = blockIdx.x / B, b = blockIdx.x % B, m = s.m;
   int feature = find_draw(f, s, s.size)[i], usual = f.usual[feature], nominal = f.nominal[feature];
-  find_runs(f, i, usual, nominal, 2 * m + 1, runs);
+  const int* labels = f.out_labels + s.slot * f.K;
+  find_runs(f, s, i, usual, nominal, 2 * m + 1, runs);
   if (is_candidate(runs.candidates, b)) {
-    i64 met = sum_condition(f, i, usual, nominal ? EQUAL : AT_MOST, b, 2 * m);
+    i64 met = sum_condition(f, s, i, usual, nominal ? EQUAL : AT_MOST, b, 2 * m);
     for (int negated = 0; negated < 2; negated++) {
       int op = (nominal ? EQUAL : AT_MOST) + negated;
       double weight = (double)(negated ? runs.present - met : met) / f.w_scale, largest = 0;
       for (int k = threadIdx.x; k < m; k += blockDim.x) {
-        double g = (double)sum_condition(f, i, usual, op, b, k) / f.g_scale[f.labels[k]];
-        double h = (double)sum_condition(f, i, usual, op, b, m + k) / f.h_scale[f.labels[k]];
-        gains[k] = rate_alone(f, g, h, weight);
+        double g = (double)sum_condition(f, s, i, usual, op, b, k) / f.g_scale[labels[k]];
+        double h = (double)sum_condition(f, s, i, usual, op, b, m + k) / f.h_scale[labels[k]];
+        gains[k] = rate_alone(f, g, h, g, weight);
         largest = fmax(largest, gains[k]);
       }
       largest = block_max(largest);
       double gg = 0, gb = 0, bb = 0, least = f.head_share * (1 - TIE) * largest;
       auto take = [&](int k) {
         if (!f.outer) { gg += 2 * gains[k]; return; }
-        double g = (double)sum_condition(f, i, usual, op, b, k) / f.g_scale[f.labels[k]];
-        double d = (double)sum_condition(f, i, usual, op, b, m + k) / f.h_scale[f.labels[k]] + f.l2;
+        double g = (double)sum_condition(f, s, i, usual, op, b, k) / f.g_scale[labels[k]];
+        double d = (double)sum_condition(f, s, i, usual, op, b, m + k) / f.h_scale[labels[k]] + f.l2;
         double x = shrink(g, f.l1);
         if (d > FLOOR) { gg += x * x / d; gb += x * g / d; bb += g * g / d; }
       };
@@ -384,8 +384,8 @@ KERNEL rate_some(const Fit* fit) {
       gb = block_sum(gb);
       bb = block_sum(bb);
       if (threadIdx.x == 0)
-        f.parts[((i64)i * B + b) * 2 + negated] = f.outer ? gg + gb * gb / fmax(weight - bb, FLOOR * weight) : gg;
+        s.parts[((i64)i * B + b) * 2 + negated] = f.outer ? gg + gb * gb / fmax(weight - bb, FLOOR * weight) : gg;
     }
   }
-  if (is_last_block(&s, (int)f.F * B)) choose(f, s, 1, false);
+  if (is_last_block(&s.arrived, (int)f.F * B)) choose(f, s, 1, false);
 }

@@ -1,4 +1,4 @@
-// The update: scores of the covered examples, and the statistics that follow from them (Alg. 1, line 4).
+// The update: scores of the covered examples, and the statistics that follow from them (Alg. 1, line 4); a warp does a row.
 
 // Eq. 6: e = exp(-|y f|);  g = -y w / (1 + exp(y f)),  h = w e / (1 + e)^2
 __device__ __forceinline__ void derive_label_wise(double y, double w, double score, float& g, float& h) {
@@ -12,9 +12,12 @@ __device__ __forceinline__ double read_weight(const Fit& f, i64 cell, int y) {
 }
 __device__ __forceinline__ double read_weight(const Fit& f, i64 cell) { return read_weight(f, cell, f.signs[cell]); }
 
+__device__ __forceinline__ bool decomposes(const Fit& f) { return f.loss == LABEL_WISE || f.loss == SQUARED; }
+
 // Statistics of a label on its own, for losses that decompose
-__device__ __forceinline__ void derive(const Fit& f, i64 row, int k, int y, double score) {
+__device__ __forceinline__ void derive(const Fit& f, i64 row, int k, double score) {
   i64 cell = row * f.K + k, place = row * f.stride + k;
+  int y = f.signs[cell];
   double w = read_weight(f, cell, y);
   if (f.loss == LABEL_WISE) {
     derive_label_wise(y, w, score, f.gradient[place], f.curvature[place]);
@@ -24,7 +27,7 @@ __device__ __forceinline__ void derive(const Fit& f, i64 row, int k, int y, doub
   }
 }
 
-// Eq. 7, for an example: g_k = -y_k w_k exp(-y_k f_k) / S,  S = 1 + sum_k w_k exp(-y_k f_k); a warp does it
+// Eq. 7, for an example: g_k = -y_k w_k exp(-y_k f_k) / S,  S = 1 + sum_k w_k exp(-y_k f_k)
 __device__ void derive_example_wise(const Fit& f, i64 row) {
   int lane = threadIdx.x & 31, K = (int)f.K;
   i64 start = row * f.K;
@@ -100,6 +103,7 @@ __device__ void derive_joint(const Fit& f, i64 row) {
   __syncwarp();
 }
 
+// Statistics of an example, for the others
 __device__ void derive_row(const Fit& f, i64 row) {
   if (f.loss == EXAMPLE_WISE) derive_example_wise(f, row);
   else derive_joint(f, row);
@@ -108,54 +112,44 @@ __device__ void derive_row(const Fit& f, i64 row) {
 // All statistics, from the scores as they are
 KERNEL write(const Fit* fit) {
   const Fit& f = *fit;
-  if (f.loss == LABEL_WISE || f.loss == SQUARED) {
-    i64 step = (i64)gridDim.x * blockDim.x;
-    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < f.N * f.K; i += step)
-      derive(f, i / f.K, (int)(i % f.K), f.signs[i], f.scores[i]);
-  } else {
-    int warps = blockDim.x >> 5;
-    for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) derive_row(f, row);
+  int warps = blockDim.x >> 5, lane = threadIdx.x & 31;
+  for (i64 row = (i64)blockIdx.x * warps + (threadIdx.x >> 5); row < f.N; row += (i64)gridDim.x * warps) {
+    for (int k = lane; decomposes(f) && k < f.K; k += 32) derive(f, row, k, f.scores[row * f.K + k]);
+    if (!decomposes(f)) derive_row(f, row);
   }
 }
 
-// The head is added to the scores of what is covered
+// The heads found last are added to the scores of what their rules cover; at the end of the round, statistics follow. A warp
+// has some examples, up to 32, and its lanes share the labels of those that are covered.
 KERNEL apply(const Fit* fit) {
+  __shared__ int places[WARPS][32];
   const Fit& f = *fit;
-  const State& s = *f.state;
-  const double* head = f.out_scores + (s.rule - f.first) * f.K;
-  if (f.loss == LABEL_WISE || f.loss == SQUARED) {
-    i64 step = (i64)gridDim.x * blockDim.x, n = (i64)s.n_covered * s.m;
-    int m = s.m;
-    for (i64 i0 = (i64)blockIdx.x * blockDim.x + threadIdx.x; i0 < n; i0 += EACH * step) {
-      i64 rows[EACH];
-      int labels[EACH], places[EACH], signs[EACH];
-      double scores[EACH];
-#pragma unroll
-      for (int e = 0; e < EACH; e++) {  // asked for together
-        i64 i = min(i0 + e * step, n - 1), j = n < 1ll << 32 ? (u32)i / (u32)m : i / m;  // the first is quicker
-        places[e] = (int)(i - j * m);
-        rows[e] = f.covered[j];
-        labels[e] = f.labels[places[e]];
-        scores[e] = f.scores[rows[e] * f.K + labels[e]];
-        signs[e] = f.signs[rows[e] * f.K + labels[e]];
-      }
-#pragma unroll
-      for (int e = 0; e < EACH; e++) {
-        if (i0 + e * step >= n) break;
-        double score = scores[e] + head[places[e]];
-        f.scores[rows[e] * f.K + labels[e]] = score;
-        derive(f, rows[e], labels[e], signs[e], score);
-      }
+  Round& round = *f.round;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, first = round.n_added, last = round.n_heads, K = (int)f.K;
+  bool ends = last == round.size;
+  for (i64 start = ((i64)blockIdx.x * WARPS + warp) * f.chunk; start < f.N; start += gridDim.x * WARPS * f.chunk) {
+    u32 covering = 0;
+    bool has_row = lane < f.chunk && start + lane < f.N;
+    for (int w = 0; 32 * w < last && has_row; w++) covering |= f.masks[w * f.N + start + lane];
+    u32 votes = __ballot_sync(FULL, has_row && (covering || (ends && f.pending)));
+    if (votes >> lane & 1) places[warp][__popc(votes & ((1u << lane) - 1))] = lane;
+    __syncwarp();
+    int count = __popc(votes), place = lane / K, k = lane % K;
+    for (int i = lane; i < count * K; i += 32) {
+      i64 row = start + places[warp][place];
+      double score = f.scores[row * K + k] + sum_given(f, row, f.masks[row], first, last, k);
+      f.scores[row * K + k] = score;
+      if (ends && decomposes(f)) derive(f, row, k, score);
+      place += 32 / K;
+      k += 32 % K;
+      if (k >= K) { k -= K; place += 1; }
     }
-  } else {
-    int warps = blockDim.x >> 5, lane = threadIdx.x & 31;
-    for (int j = blockIdx.x * warps + (threadIdx.x >> 5); j < s.n_covered; j += gridDim.x * warps) {
-      i64 row = f.covered[j];
-      for (int k = lane; k < s.m; k += 32) f.scores[row * f.K + f.labels[k]] += head[k];
-      __syncwarp();
-      derive_row(f, row);
-    }
+    __syncwarp();
+    for (int c = 0; ends && !decomposes(f) && c < count; c++) derive_row(f, start + places[warp][c]);
+    for (int w = 0; ends && 32 * w < last && covering; w++) f.masks[w * f.N + start + lane] = 0;
+    __syncwarp();
   }
+  if (is_last_block(&round.arrived, gridDim.x) && threadIdx.x == 0) round.n_added = last;
 }
 
 __device__ double find_loss(const Fit& f, i64 row) {  // a warp does it

@@ -18,12 +18,12 @@ from pyboomer.columns.sparse import SparseColumns, cover_rows, find_changed, mee
 from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.engine.heads import find_best_label
-from pyboomer.engine.histograms import sum_bins, sweep_bins, take_bins
-from pyboomer.engine.plan import Complete, Partial, Plan, Search, Single
-from pyboomer.engine.rating import Rating, choose_head, focus_rating, sum_examples
 from pyboomer.engine.sampling import fill_with_draw
+from pyboomer.engine.search.gains import Rating, choose_head, focus_rating, sum_examples
+from pyboomer.engine.search.histograms import sum_bins, sweep_bins, take_bins
+from pyboomer.engine.search.plan import Complete, Partial, Plan, Search, Single
+from pyboomer.engine.search.sweeping import Sample, sweep
 from pyboomer.engine.statistics import Layout, count_columns, resize, sum_weights, take_labels
-from pyboomer.engine.sweeping import Sample, sweep
 from pyboomer.rules.precision import NOISE
 
 BINS_FROM = 512  # covered examples; fewer are swept one by one

@@ -15,7 +15,7 @@ from pyboomer.columns.binned import MISSING, OTHER, SHARED
 from pyboomer.compiling.kernel import inner, kernel, plain
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.compiling.simd import LANES, add_integers, load, make_zeros, prefetch, store
-from pyboomer.engine.rating import (
+from pyboomer.engine.search.gains import (
     BestLabel,
     BoundOfLabels,
     HeadByBound,
@@ -27,13 +27,12 @@ from pyboomer.engine.rating import (
     Swept,
     rate_runs,
 )
-from pyboomer.engine.sweeping import Runs, Sample, midpoint, pick_condition
+from pyboomer.engine.search.sweeping import Runs, Sample, midpoint, pick_condition
+from pyboomer.engine.statistics import Terms
 from pyboomer.rules.operators import AT_MOST, EQUAL
 
 BLOCK = 128  # examples whose statistics stay in the cache while they are added to the bins of all drawn features
 BLOCK_OF_TERMS = 2048  # the same in the second-level cache, while the histogram of a feature is in the first-level one
-
-Terms = NDArray[np.int32]
 
 
 class BinSums(NamedTuple):
@@ -64,7 +63,11 @@ def make_term_buffer(n_features: int, size: int) -> BinBuffer:
 
 def make_terms(n: int, size: int) -> Terms:
     """Memory for terms; rows begin where a cache line does."""
-    return make_zeros((n, -(-size // 2))).view(np.int32)[:, :size] if size % 2 else make_zeros((n, size // 2)).view(np.int32)
+    return (
+        make_zeros((n, -(-size // 2))).view(np.int32)[:, :size]
+        if size % 2
+        else make_zeros((n, size // 2)).view(np.int32)
+    )
 
 
 @plain

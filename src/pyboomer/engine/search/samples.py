@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.sparse import meets
-from pyboomer.compiling.kernel import inner, kernel
+from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import LANES, make_zeros, pad, prefetch
-from pyboomer.engine.bodies import BINS_FROM, refine_rule
-from pyboomer.engine.histograms import (
+from pyboomer.engine.odds import BLOCK, Odds, write_statistics, write_terms
+from pyboomer.engine.sampling import fill_with_draw
+from pyboomer.engine.search.gains import sum_examples
+from pyboomer.engine.search.histograms import (
     BinBuffer,
     BinSums,
     Terms,
@@ -27,12 +29,10 @@ from pyboomer.engine.histograms import (
     sweep_bins,
     take_bins,
 )
-from pyboomer.engine.odds import BLOCK, Odds, write_statistics, write_terms
-from pyboomer.engine.plan import Complete, Plan
-from pyboomer.engine.rating import sum_examples
-from pyboomer.engine.sampling import fill_with_draw
+from pyboomer.engine.search.plan import Complete, Plan
+from pyboomer.engine.search.refinement import BINS_FROM, refine_rule
+from pyboomer.engine.search.sweeping import Sample
 from pyboomer.engine.statistics import sum_weights
-from pyboomer.engine.sweeping import Sample
 from pyboomer.rules.precision import NOISE
 
 WORD = 8  # bytes
@@ -120,15 +120,15 @@ def copy_rows(source: NDArray[np.uint64], rows: Rows, target: NDArray[np.uint64]
 class Search(NamedTuple):
     """How far a body has been learned from a sample."""
 
-    n: int  # examples covered
+    n: Any  # examples covered
     size: int  # conditions
     gain: float
-    is_over: bool
+    is_over: Any
 
 
 @kernel
 def begin_search(plan: Plan, own: GatheredSample, n: int, rule: int) -> Search:
-    """Begin to learn a body from n examples, of which the weights are known; draw the features of the first condition."""
+    """Begin to learn a body from n examples, whose weights are known; draw the features of the first condition."""
     for i in range(n):
         own.rows[i] = i
     weight = sum_weights(own.rows[:n], own.weights)

@@ -14,12 +14,12 @@ import numpy as np
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros
 from pyboomer.engine.heads import Penalty, Room, make_room
-from pyboomer.engine.histograms import BinBuffer, make_bin_buffer
-from pyboomer.engine.promise import Settings, Task
-from pyboomer.engine.rating import HeadRating, OneLabel, Rating, make_rating, make_single_rating
+from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.sampling import Draw, Strata, count_examples, count_features, count_labels, make_draw
+from pyboomer.engine.search.gains import HeadRating, OneLabel, Rating, make_rating, make_single_rating
+from pyboomer.engine.search.histograms import BinBuffer, make_bin_buffer
+from pyboomer.engine.search.sweeping import Runs, make_runs
 from pyboomer.engine.statistics import Diagonal, Layout, Outer, count_columns, resize
-from pyboomer.engine.sweeping import Runs, make_runs
 from pyboomer.losses import Loss
 from pyboomer.losses.twins import GRADIENT_IS_B
 

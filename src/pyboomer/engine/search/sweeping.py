@@ -11,7 +11,6 @@ never decides between equals.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import OTHER, SHARED, BinnedColumns
@@ -20,7 +19,7 @@ from pyboomer.columns.sorted import SortedColumns
 from pyboomer.columns.sparse import SparseColumns, collect_stored
 from pyboomer.compiling.kernel import inner
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.engine.rating import Rates, Rating, Swept, add_example, finish_rates, rate_runs
+from pyboomer.engine.search.gains import Rates, Rating, Swept, add_example, finish_rates, rate_runs
 from pyboomer.rules import precision
 from pyboomer.rules.operators import AT_MOST, EQUAL
 
