@@ -30,6 +30,7 @@ from pyboomer.engine.protocol import Chunk
 from pyboomer.learning.parallel import count_threads
 
 OPERATION = "pyboomer"  # what messages between workers are called
+LEAST_BYTES = 2**21  # of samples in a message; smaller ones would take longer to handle than to send
 CONNECTING = 10  # seconds; a worker that cannot be reached by then is lost
 NOTICING = 5  # seconds in which the scheduler notices, too
 CHECKING = 5  # seconds after which the client asks whether all workers are still there
@@ -65,7 +66,23 @@ class Member:
         return await self.run("answers", self.shard.answer, updates, name, arguments)
 
     async def learn_bodies(self, updates: Updates, rules: Sequence[int]) -> Learned:
-        """Gather samples from all shards, and learn bodies from them."""
+        """Gather samples from all shards, and learn bodies: from the first samples while others are on their way."""
+        size = self.shard.task.count_bytes()
+        count = max(self.shard.learning.n_threads, -(-LEAST_BYTES * len(self.addresses) // size))
+        batches = [rules[begin : begin + count] for begin in range(0, len(rules), count)]
+        gathered = [asyncio.ensure_future(self.gather(updates, batch, i)) for i, batch in enumerate(batches)]
+        try:
+            parts = [
+                await self.run("bodies", self.shard.learn_bodies, batch, await samples)
+                for batch, samples in zip(batches, gathered, strict=True)
+            ]
+        finally:
+            for samples in gathered:
+                samples.cancel()
+        return Learned([body for part in parts for body in part.bodies], max(part.largest for part in parts))
+
+    async def gather(self, updates: Updates, rules: Sequence[int], number: int) -> list[SampledRows]:
+        """What all shards have of some samples; the number tells apart what is gathered at the same time."""
 
         async def draw() -> SampledRows:
             await self.answer(updates, "update", ())
@@ -73,8 +90,8 @@ class Member:
 
         own = self.worker.address
         others = [address for address in self.addresses if address != own]
-        gathered = [self.ask_one(address, updates, "gather", (rules, own)) for address in others]
-        return await self.run("bodies", self.shard.learn_bodies, rules, await asyncio.gather(*gathered, draw()))
+        asked = [self.ask_one(address, updates, "gather", (rules, (own, number))) for address in others]
+        return await asyncio.gather(*asked, draw())
 
     async def ask_one(self, address: str, *message: Any) -> Any:
         """What one shard answers."""

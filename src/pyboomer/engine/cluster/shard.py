@@ -85,7 +85,7 @@ class Shard:
         self.everyone = np.arange(self.n, dtype=np.uint32)
         self.are_all_one = bool((self.weight == 1).all())
         self.n_updates = 0
-        self.sent: dict[str, tuple[NDArray[np.uint8], NDArray[Any]]] = {}  # the memory of what was sent, by address
+        self.sent: dict[Any, tuple[NDArray[np.uint8], NDArray[Any]]] = {}  # the memory of what was sent, by receiver
         self.memory: list[Any] = []  # of the threads that learn bodies
         self._keep_scores(blocks, held_out)
 
@@ -144,13 +144,13 @@ class Shard:
             np.cumsum([len(rows) for rows, _ in drawn]), numbers, weights, rows, *self._list_arrays(), self.largest
         )
 
-    def gather(self, rules: Sequence[int], address: str) -> SampledRows:
-        """The same for the worker at an address; it has received what it was sent before."""
+    def gather(self, rules: Sequence[int], receiver: Any) -> SampledRows:
+        """The same for another worker; what the receiver was sent before it does not need any more."""
         drawn = self.draw(rules)
         n = len(drawn.rows)
-        if address not in self.sent or len(self.sent[address][0]) < n:
-            self.sent[address] = self._make_rows(n + n // 8)  # memory is slow when it is new
-        codes, scores = (array[:n] for array in self.sent[address])
+        if receiver not in self.sent or len(self.sent[receiver][0]) < n:
+            self.sent[receiver] = self._make_rows(n + n // 8)  # memory is slow when it is new
+        codes, scores = (array[:n] for array in self.sent[receiver])
         parts = divide(n, self.threads.n_threads)
         self.threads.share(lambda part: self._copy_rows(drawn.rows[part], codes[part], scores[part]), parts)
         return drawn._replace(rows=np.arange(n, dtype=np.uint32), codes=codes, scores=scores)
