@@ -74,8 +74,8 @@ def check_settings(settings: Settings, summary: Summary, n_labels: int) -> None:
     if settings.rules_per_round > 1 and not suits_odds(settings, summary, n_labels):
         raise ValueError(
             f"rules_per_round must be 1 or 'auto' on a cluster, got {settings.rules_per_round}, unless the loss is "
-            'label-wise logistic, labels have no weights, head="multi", max_labels=None, and samples have at most an '
-            "eighth of the examples"
+            'label-wise logistic, labels have no weights, head="multi", max_labels=None, and samples have at most '
+            "half of the examples"
         )
 
 
