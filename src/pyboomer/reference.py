@@ -188,7 +188,7 @@ def sum_constant(
 
 GOLDEN, MIX_1, MIX_2 = map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 LABELS_STEP = 2**40  # the stream that labels are drawn from; no rule has as many conditions
-MOST_TURNS, DECK = 64, 256  # rules in a row that are about the same hand, at most, and about hands of the same deck
+MOST_IN_A_ROW, EPOCH = 64, 256  # rules in a row about the same group of labels, at most, and in an epoch
 
 
 def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -247,24 +247,24 @@ def draw_features(n_features: int, setting: Setting, rule: int, step: int) -> ND
 def draw_labels(n_labels: int, setting: Setting, rule: int) -> NDArray[np.int64]:
     """The labels that a rule may be about, in ascending order; one after the other, if none are to be drawn.
 
-    They are dealt like cards: a shuffled deck makes hands, which have turns in a row: one in the first deck, and four
-    times as many with the next, up to 64, or 256 for all hands. A single hand has one.
+    In each epoch, they are shuffled and divided into groups. Some rules in a row are about a group: one in the first
+    epoch, and four times as many in the next, up to 64, or 256 for all groups. If there is one group: always one.
     """
     if not setting.n_drawn_labels:
         return np.array([(rule - 1) % n_labels])
     size = setting.n_drawn_labels
-    hands = n_labels // size
-    deck, place = 0, rule - 1  # place: how many rules have been about the deck before
-    while place >= hands * (turns := count_turns(deck, hands)):
-        deck, place = deck + 1, place - hands * turns
-    hand = place // turns
-    dealt = draw_some(np.arange(n_labels), (hand + 1) * size, setting, deck, LABELS_STEP)
-    return np.sort(dealt[hand * size :])
+    groups = n_labels // size
+    epoch, place = 0, rule - 1  # place: how many rules of the epoch there are before
+    while place >= groups * (turns := count_turns(epoch, groups)):
+        epoch, place = epoch + 1, place - groups * turns
+    group = place // turns
+    drawn = draw_some(np.arange(n_labels), (group + 1) * size, setting, epoch, LABELS_STEP)
+    return np.sort(drawn[group * size :])
 
 
-def count_turns(deck: int, hands: int) -> int:
-    """How many rules in a row are about a hand of a deck."""
-    return max(min(4 ** min(deck, 3), MOST_TURNS, DECK // hands), 1) if hands > 1 else 1
+def count_turns(epoch: int, groups: int) -> int:
+    """How many rules in a row are about a group of an epoch."""
+    return max(min(4 ** min(epoch, 3), MOST_IN_A_ROW, EPOCH // groups), 1) if groups > 1 else 1
 
 
 # --- Algorithm 2: find_head -------------------------------------------------------------------------------------------

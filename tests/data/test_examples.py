@@ -67,14 +67,12 @@ def test_sums_are_those_over_the_known_labels_alone(booster_of: Callable[..., An
     booster = booster_of(
         X, np.where(UNKNOWN, 0, 2 * Y - 1), loss=label_wise_logistic, head="single", label_weight=1.0 - UNKNOWN
     )
-    g, h = booster.ledger.statistics[:60, :4], booster.ledger.statistics[:60, 8:12]
+    g, h = booster.state.statistics[:60, :4], booster.state.statistics[:60, 8:12]
     assert (g[UNKNOWN] == 0).all()
     assert (h[UNKNOWN] == 0).all()
     for k in range(4):
         known = ~UNKNOWN[:, k]
-        expected = label_wise_logistic.derivatives(
-            2.0 * Y[known][:, [k]] - 1, booster.ledger.scores[:60][known][:, [k]]
-        )
+        expected = label_wise_logistic.derivatives(2.0 * Y[known][:, [k]] - 1, booster.state.scores[:60][known][:, [k]])
         np.testing.assert_allclose(g[:, k].sum(), expected[0].sum())
         np.testing.assert_allclose(h[:, k].sum(), expected[1].sum())
 

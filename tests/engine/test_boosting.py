@@ -379,7 +379,7 @@ def test_scores_are_the_sums_of_the_heads(
     scores = np.zeros(Y.shape)
     for rule in learn(X, Y, n_rules=10, **variant):
         scores[covers(rule.body, X)] += rule.head
-    np.testing.assert_allclose(booster.ledger.scores[:, : Y.shape[1]], scores, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(booster.state.scores[:, : Y.shape[1]], scores, rtol=1e-12, atol=1e-14)
 
 
 def test_the_default_rule_predicts_for_every_label_without_shrinkage(learn: Learn, variant: dict[str, Any]) -> None:

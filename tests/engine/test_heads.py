@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.heads import Penalty, bound_gain, find_best_label, make_room, solve_label
+from pyboomer.engine.heads import Penalty, bound_gain, find_best_label, make_solver_buffers, solve_label
 from pyboomer.engine.heads import fit_head as _fit_head
 from pyboomer.engine.heads import solve_matrix_free as _solve_matrix_free
 from pyboomer.engine.protocol import Task
@@ -58,17 +58,19 @@ class Examples(NamedTuple):
 
 def make_statistics(loss: Loss, examples: Examples, single: bool = False) -> tuple[Layout, Array, NDArray[np.uint32]]:
     Y = examples.Y.astype(np.int8)
-    ledger = Ledger(Task(None, Y, examples.weights), loss, single, Threads())
-    ledger.scores[:, : Y.shape[1]] = examples.F
-    ledger.write()
-    return ledger.layout, ledger.statistics, ledger.everyone
+    state = ExampleState(Task(None, Y, examples.weights), loss, single, Threads())
+    state.scores[:, : Y.shape[1]] = examples.F
+    state.write()
+    return state.layout, state.statistics, state.everyone
 
 
 def fit_head(loss: Loss, examples: Examples, l2: float) -> tuple[Array, float, float]:
     """Head, gain and coverage."""
     layout, statistics, rows = make_statistics(loss, examples)
     head = np.full(examples.Y.shape[1], np.nan)
-    gain, coverage = _fit_head(layout, statistics, rows, examples.weights, Penalty(0.0, l2), make_room(layout), head)
+    gain, coverage = _fit_head(
+        layout, statistics, rows, examples.weights, Penalty(0.0, l2), make_solver_buffers(layout), head
+    )
     return head, gain, coverage
 
 
@@ -92,7 +94,7 @@ def fit_label(loss: Loss, examples: Examples, l2: float, label: int) -> tuple[fl
 def solve_matrix_free(loss: Loss, examples: Examples, l2: float) -> tuple[Array, float]:
     """Head and gain, by conjugate gradients."""
     layout, statistics, rows = make_statistics(loss, examples)
-    room = make_room(layout)
+    room = make_solver_buffers(layout)
     weight = sum_rows(statistics, 0, rows, examples.weights, room.sums)
     head = np.full(examples.Y.shape[1], np.nan)
     gain = _solve_matrix_free(layout, statistics, rows, examples.weights, weight, Penalty(0.0, l2), room, head)
@@ -227,7 +229,7 @@ def test_room_for_many_labels_serves_fewer(loss: Loss, K: int) -> None:
     examples = make_examples(25, K, seed=K)
     layout, statistics, rows = make_statistics(loss, examples)
     for n_labels in (K, K + 1, 67, 68, 100):  # from 68 labels on, linear systems of some kinds are not laid out
-        room = make_room(layout._replace(n_labels=max(n_labels, K)))
+        room = make_solver_buffers(layout._replace(n_labels=max(n_labels, K)))
         head = np.full(K, np.nan)
         gain, _ = _fit_head(layout, statistics, rows, examples.weights, Penalty(0.0, 1.0), room, head)
         expected = fit_head(loss, examples, 1.0)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pyboomer.compiling.simd import pad
-from pyboomer.engine.cpu.ledger import Ledger, choose_layout
+from pyboomer.engine.cpu.state import ExampleState, choose_layout
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.protocol import Task
 from pyboomer.engine.statistics import Dense, Diagonal, Layout, Outer, count_columns, sum_hessians, sum_rows
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic
-from pyboomer.losses.twins import update
+from pyboomer.losses.compiled import update
 
 Array = NDArray[np.float64]
 
@@ -36,12 +36,12 @@ LOSSES = [
 ]
 
 
-def make_ledger(loss: Loss, Y: Array, F: Array, single: bool) -> Ledger:
-    """The ledger of some examples, with the statistics of all of them."""
-    ledger = Ledger(Task(None, Y.astype(np.int8), np.ones(len(Y))), loss, single, Threads())
-    ledger.scores[:, : F.shape[1]] = F
-    ledger.write()
-    return ledger
+def make_ledger(loss: Loss, Y: Array, F: Array, single: bool) -> ExampleState:
+    """The state of some examples, with the statistics of all of them."""
+    state = ExampleState(Task(None, Y.astype(np.int8), np.ones(len(Y))), loss, single, Threads())
+    state.scores[:, : F.shape[1]] = F
+    state.write()
+    return state
 
 
 def expected_sections(loss: Loss, layout: Layout, Y: Array, F: Array) -> list[Array]:
@@ -67,14 +67,14 @@ def labels_and_scores(draw: st.DrawFn) -> tuple[Array, Array]:
 @given(data=labels_and_scores())
 def test_statistics_equal_the_definition_of_the_loss(loss: Loss, single: bool, data: tuple[Array, Array]) -> None:
     Y, F = data
-    ledger = make_ledger(loss, Y, F, single)
-    statistics, start = ledger.statistics, 0
-    for section in expected_sections(loss, ledger.layout, Y, F):
+    state = make_ledger(loss, Y, F, single)
+    statistics, start = state.statistics, 0
+    for section in expected_sections(loss, state.layout, Y, F):
         width = pad(section.shape[1])
         np.testing.assert_allclose(statistics[:, start : start + section.shape[1]], section, rtol=1e-12, atol=1e-15)
         assert (statistics[:, start + section.shape[1] : start + width] == 0).all()
         start += width
-    assert start == statistics.shape[1] == count_columns(ledger.layout)
+    assert start == statistics.shape[1] == count_columns(state.layout)
 
 
 def test_every_loss_and_kind_of_head_has_its_layout() -> None:
@@ -87,11 +87,11 @@ def test_every_loss_and_kind_of_head_has_its_layout() -> None:
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_only_the_given_examples_are_updated(loss: Loss) -> None:
     Y, F = np.ones((5, 3)), np.zeros((5, 3))
-    ledger = make_ledger(loss, Y, F, single=False)
-    before = ledger.statistics.copy()
-    ledger.scores[:, :3] = F + 1
-    ledger.write(np.array([1, 3], dtype=np.uint32))
-    np.testing.assert_array_equal((ledger.statistics != before).any(axis=1), [False, True, False, True, False])
+    state = make_ledger(loss, Y, F, single=False)
+    before = state.statistics.copy()
+    state.scores[:, :3] = F + 1
+    state.write(np.array([1, 3], dtype=np.uint32))
+    np.testing.assert_array_equal((state.statistics != before).any(axis=1), [False, True, False, True, False])
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -104,8 +104,8 @@ def test_sums_equal_the_weighted_sums_of_gradients_and_hessians(
     rng = np.random.default_rng(seed)
     weights = rng.choice([0.0, 1.0, 2.5], size=len(Y))
     rows = np.flatnonzero(rng.random(len(Y)) < 0.7).astype(np.uint32)
-    ledger = make_ledger(loss, Y, F, single=False)
-    layout, statistics = ledger.layout, ledger.statistics
+    state = make_ledger(loss, Y, F, single=False)
+    layout, statistics = state.layout, state.statistics
     sums = np.full(statistics.shape[1], np.nan)
     assert sum_rows(statistics, 0, rows, weights, sums) == pytest.approx(weights[rows].sum())
     np.testing.assert_allclose(sums, weights[rows] @ statistics[rows], rtol=1e-12, atol=1e-14)

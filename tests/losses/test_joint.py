@@ -16,8 +16,8 @@ from pyboomer.compiling.simd import pad
 from pyboomer.editing import refit_heads
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.losses import Loss, find_loss, joint_logistic, label_wise_logistic
+from pyboomer.losses.compiled import sum_values, tell_truth, update
 from pyboomer.losses.truth import pad_signs
-from pyboomer.losses.twins import sum_values, tell_truth, update
 from pyboomer.metrics import example_f1
 from pyboomer.predicting.decoding import add_incomplete, joint_probabilities
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pyboomer.compiling.simd import pad
 from pyboomer.losses import Loss, dense_hessians, example_wise_logistic, label_wise_logistic, squared_error
+from pyboomer.losses.compiled import BEGIN, COMPILED, sum_values, update
 from pyboomer.losses.truth import Truth, pad_signs, pad_weight
-from pyboomer.losses.twins import BEGIN, TWINS, sum_values, update
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def write_statistics(loss: Loss, Y: NDArray[Any], F: Array, weight: Array | None
     """The two sections of the statistics of all examples; scores of targets are what is still missing."""
     n, K = Y.shape
     signs = pad_signs(Y, None if weight is None else weight > 0)
-    truth = Truth(TWINS[loss], diagonal, signs, pad_weight((n, K), weight))
+    truth = Truth(COMPILED[loss], diagonal, signs, pad_weight((n, K), weight))
     statistics = np.full((n, 2 * pad(K)), np.nan)
     update(truth, pad_scores(F), np.arange(n, dtype=np.uint32), statistics, 0, K)
     return statistics
@@ -44,7 +44,7 @@ def write_statistics(loss: Loss, Y: NDArray[Any], F: Array, weight: Array | None
 
 @pytest.mark.parametrize("weighting", ["all alike", "some unknown", "weighted"])
 @pytest.mark.parametrize("diagonal", [False, True])
-@pytest.mark.parametrize("loss", TWINS, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", COMPILED, ids=lambda loss: loss.name)
 @given(data=labels_and_scores(), seed=st.integers(0, 100))
 def test_statistics_equal_the_definition_of_the_loss(
     loss: Loss, diagonal: bool, weighting: str, data: tuple[Array, Array], seed: int
@@ -87,7 +87,7 @@ def test_one_label_is_updated_as_all_labels_are(data: tuple[Array, Array], weigh
     signs, scores = np.zeros((n, pad(K)), dtype=np.int8), pad_scores(F)
     signs[:, :K] = Y * rng.choice([0, 1, 1], size=Y.shape)
     weight = np.abs(signs) * rng.random(signs.shape) if weighted else np.zeros((0, pad(K)))
-    truth = Truth(TWINS[label_wise_logistic], True, signs, weight)
+    truth = Truth(COMPILED[label_wise_logistic], True, signs, weight)
     rows = np.flatnonzero(rng.random(n) < 0.8).astype(np.uint32)
     label = int(rng.integers(K))
     everything = np.full((n, 2 * pad(K)), np.nan)
@@ -98,7 +98,7 @@ def test_one_label_is_updated_as_all_labels_are(data: tuple[Array, Array], weigh
         np.testing.assert_array_equal(one[:, column], everything[:, column])
 
 
-@pytest.mark.parametrize("loss", TWINS, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", COMPILED, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("n_labels", [1, 8, 19, 600, 1025])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1000.0])
 def test_the_sum_of_the_loss_is_that_of_its_definition(loss: Loss, n_labels: int, scale: float) -> None:
@@ -109,7 +109,7 @@ def test_the_sum_of_the_loss_is_that_of_its_definition(loss: Loss, n_labels: int
     if loss is squared_error:
         signs = np.abs(signs)  # it tells which targets are known; the scores are what is still missing
     sample_weight = rng.random(n)
-    found = sum_values(Truth(TWINS[loss], False, signs, np.zeros((0, pad(K)))), F, sample_weight)
+    found = sum_values(Truth(COMPILED[loss], False, signs, np.zeros((0, pad(K)))), F, sample_weight)
     targets = np.zeros((n, K)) if loss is squared_error else signs[:, :K].astype(float)
     expected = loss.weighted_value(targets, F[:, :K], np.abs(signs[:, :K]).astype(float)) @ sample_weight
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -44,7 +44,7 @@ from pyboomer.learning.reading import FitArguments, TrainingData, describe, read
 from pyboomer.learning.sizing import make_settings
 from pyboomer.learning.stopping import begin_validation
 from pyboomer.learning.training import Monitor, collect_rules, find_scales, keep, run, take_targets
-from pyboomer.losses.twins import QUADRATIC
+from pyboomer.losses.compiled import QUADRATIC
 from pyboomer.rules.ensemble import RuleEnsemble
 
 CHUNK_SECONDS = 0.5  # how long a team learns before the client looks for Ctrl-C

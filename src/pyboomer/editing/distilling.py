@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from pyboomer.arrays import Array
 from pyboomer.data.examples import Examples
 from pyboomer.editing.edits import Model, collect_rules, read_for, refit_heads, replace_rules, tighten
-from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.protocol import Settings, Task
 from pyboomer.estimator import RuleEstimator
@@ -265,9 +265,9 @@ class Objective:
         label_weight = None if task.label_weight is None else task.label_weight[rows]
         own = Task(None, task.Y[rows], task.weight[rows], label_weight)
         self.loss = settings.loss
-        self.ledger = Ledger(own, self.loss, single=True, threads=Threads())
-        self.k = self.ledger.n_labels
-        self.begin = self.ledger.scores[:, : self.k].copy()
+        self.state = ExampleState(own, self.loss, single=True, threads=Threads())
+        self.k = self.state.n_labels
+        self.begin = self.state.scores[:, : self.k].copy()
         self.weight = own.weight
         self.default_l2 = settings.default_l2
         self.default, self.curvature = np.zeros((1, self.k)), np.ones(self.k)
@@ -278,14 +278,14 @@ class Objective:
 
     def rate(self, F: Array | Floats) -> float:
         """The sum of the losses."""
-        self.ledger.scores[:, : self.k] = F + self.begin
-        return self.ledger.mean_loss() * float(self.weight.sum())
+        self.state.scores[:, : self.k] = F + self.begin
+        return self.state.mean_loss() * float(self.weight.sum())
 
     def derive(self, F: Array | Floats) -> tuple[Array, Array]:
         """Gradients and the diagonals of the Hessians, (n, K) each."""
-        self.ledger.scores[:, : self.k] = F + self.begin
-        self.ledger.write()
-        statistics, weight = self.ledger.statistics, self.weight[:, None]
+        self.state.scores[:, : self.k] = F + self.begin
+        self.state.write()
+        statistics, weight = self.state.statistics, self.weight[:, None]
         width = statistics.shape[1] // 2  # a section for each of the two
         return weight * statistics[:, : self.k], weight * statistics[:, width : width + self.k]
 

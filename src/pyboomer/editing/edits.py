@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples
 from pyboomer.engine.cpu.default_rule import find_default_head
-from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.heads import Penalty
 from pyboomer.engine.protocol import Task
@@ -174,8 +174,8 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
         fitted = replace(fitted, label_vectors=vectors, label_vector_counts=counts, calibration=None)
     rules, settings = fitted.rules, make_settings(fitted, examples, seed=0)
     scale, loss_scale = find_scales(examples.Y, settings.loss)
-    ledger = Ledger(Task(None, *take_targets(examples, scale)), settings.loss, single=False, threads=Threads())
-    ledger.write()
+    state = ExampleState(Task(None, *take_targets(examples, scale)), settings.loss, single=False, threads=Threads())
+    state.write()
     head_scores = np.zeros(len(rules.head_scores))
     gain, coverage = np.zeros(len(rules)), np.zeros(len(rules))
     sizes = np.diff(rules.condition_offsets)
@@ -187,12 +187,12 @@ def refit_heads(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Mode
             continue
         is_default = t == 0 and sizes[t] == 0
         l2, rate = (settings.default_l2, 1.0) if is_default else (settings.l2, settings.learning_rate)
-        if is_default and len(labels) == ledger.n_labels:
-            head, gain[t] = find_default_head(ledger, settings)
+        if is_default and len(labels) == state.n_labels:
+            head, gain[t] = find_default_head(state, settings)
         else:
-            head, gain[t] = ledger.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
+            head, gain[t] = state.fit_head(rows, labels, Penalty(float(settings.l1), float(l2)))
         head_scores[own] = rate * head
-        ledger.apply(rows, labels, head_scores[own])
+        state.apply(rows, labels, head_scores[own])
     refitted = replace(rules, head_scores=scale * head_scores, gain=loss_scale * gain, coverage=coverage)
     fitted = replace(fitted, rules=refitted)
     return _store(model, fitted, examples=len(examples.Y), loss=fitted.measure(examples))

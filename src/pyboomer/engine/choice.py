@@ -9,7 +9,7 @@ from pyboomer.engine.cuda.engine import CudaEngine
 from pyboomer.engine.cuda.plan import number_loss
 from pyboomer.engine.protocol import Engine, Replay, Settings, Task
 from pyboomer.engine.search.plan import is_single
-from pyboomer.losses.twins import NO_TWIN
+from pyboomer.losses.compiled import NOT_COMPILED
 
 
 def make_engine(task: Task, settings: Settings, replay: Replay | None = None, n_rules: int = 0) -> Engine:
@@ -58,7 +58,7 @@ def _find_obstacle(settings: Settings, n_labels: int, sparse: bool) -> str:
         return "learns from dense features, and X is sparse: pass X.toarray()"
     if settings.max_bins is None:
         return 'learns from binned features, and max_bins=None wants all values: set max_bins="auto"'
-    if number_loss(settings.loss) == NO_TWIN:
+    if number_loss(settings.loss) == NOT_COMPILED:
         return f"has no kernel for loss {settings.loss.name!r}"
     if _solves(settings, n_labels):
         return 'compares candidates by the bound of their gain: set search="bound"'

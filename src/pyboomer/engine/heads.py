@@ -43,7 +43,7 @@ class Penalty(NamedTuple):
     l2: float
 
 
-class Room(NamedTuple):
+class SolverBuffers(NamedTuple):
     """Scratch for solving a head."""
 
     sums: Array
@@ -52,12 +52,12 @@ class Room(NamedTuple):
     L: Array
 
 
-def make_room(layout: Layout) -> Room:
+def make_solver_buffers(layout: Layout) -> SolverBuffers:
     """Scratch for heads of this layout, or of fewer labels."""
     k, outer = layout.n_labels, isinstance(layout, Outer)
     most = k if isinstance(layout, Dense) else min(k, FAR * CONJUGATE_GRADIENTS_FROM - 1) * outer  # that are eliminated
     A, L = make_zeros((2, most * pad(most)))
-    return Room(make_zeros((1, count_columns(layout)))[0], make_zeros((7 * outer, pad(k))), A, L)
+    return SolverBuffers(make_zeros((1, count_columns(layout)))[0], make_zeros((7 * outer, pad(k))), A, L)
 
 
 @inner
@@ -200,16 +200,23 @@ def _precondition(d: Array, b: Array, scale: float, v: Array, result: Array) -> 
 
 @kernel
 def solve_matrix_free(
-    layout: Outer, statistics: Array, rows: Rows, weights: Array, weight: float, penalty: Penalty, room: Room, p: Array
+    layout: Outer,
+    statistics: Array,
+    rows: Rows,
+    weights: Array,
+    weight: float,
+    penalty: Penalty,
+    buffers: SolverBuffers,
+    p: Array,
 ) -> float:
     """Solve Eq. 16 by preconditioned conjugate gradients, O(n K) a step; returns the gain.
 
-    `room.sums` are those of the rows. The preconditioner is the matrix of the bound, so that the iteration
+    `buffers.sums` are those of the rows. The preconditioner is the matrix of the bound, so that the iteration
     starts from the bound's own solution; in exact arithmetic, n rows need at most n + 1 steps.
     """
     width = pad(layout.n_labels)
     section = layout.b * width
-    l1, sums, vectors = penalty.l1, room.sums, room.vectors
+    l1, sums, vectors = penalty.l1, buffers.sums, buffers.vectors
     d, b, x, residual = vectors[0][:width], vectors[1][:width], vectors[2][:width], vectors[3][:width]
     z, product, direction = vectors[4][:width], vectors[5][:width], vectors[6][:width]
     for k in range(width):
@@ -335,7 +342,7 @@ def solve_label(g: float, h: float, penalty: Penalty) -> tuple[float, float]:
 
 @by_kind
 def fit_head(
-    layout: Layout, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+    layout: Layout, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, buffers: SolverBuffers, head: Array
 ) -> tuple[float, float]:
     """Algorithm 2 for a finished body: find the head of the covered examples, always exactly.
 
@@ -345,9 +352,15 @@ def fit_head(
 
 @fit_head.of(Diagonal, compile=kernel)
 def _fit_diagonal(
-    layout: Diagonal, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+    layout: Diagonal,
+    statistics: Array,
+    rows: Rows,
+    weights: Array,
+    penalty: Penalty,
+    buffers: SolverBuffers,
+    head: Array,
 ) -> tuple[float, float]:
-    sums = room.sums[: count_columns(layout)]
+    sums = buffers.sums[: count_columns(layout)]
     coverage = sum_rows(statistics, 0, rows, weights, sums)
     return solve_diagonal(layout, sums, penalty, head), coverage
 
@@ -366,22 +379,22 @@ def solve_diagonal(layout: Diagonal, sums: Array, penalty: Penalty, head: Array)
 
 @fit_head.of(Outer, compile=kernel)
 def _fit_outer(
-    layout: Outer, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+    layout: Outer, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, buffers: SolverBuffers, head: Array
 ) -> tuple[float, float]:
-    sums = room.sums[: statistics.shape[1]]
+    sums = buffers.sums[: statistics.shape[1]]
     coverage = sum_rows(statistics, 0, rows, weights, sums)
     if is_matrix_free(layout, statistics, rows):
-        return solve_matrix_free(layout, statistics, rows, weights, coverage, penalty, room, head), coverage
-    A, L = shape_system(layout.n_labels, room)
+        return solve_matrix_free(layout, statistics, rows, weights, coverage, penalty, buffers, head), coverage
+    A, L = shape_system(layout.n_labels, buffers)
     sum_hessians(layout, 0, statistics, rows, weights, A)
     return solve_system(sums, penalty, A, L, head), coverage
 
 
 @plain
-def shape_system(n_labels: int, room: Room) -> tuple[Array, Array]:
+def shape_system(n_labels: int, buffers: SolverBuffers) -> tuple[Array, Array]:
     """Room for a linear system of so many labels."""
     width = pad(n_labels)
-    A, L = room.A[: n_labels * width], room.L[: n_labels * width]
+    A, L = buffers.A[: n_labels * width], buffers.L[: n_labels * width]
     return A.reshape((n_labels, width)), L.reshape((n_labels, width))
 
 
@@ -404,10 +417,10 @@ def solve_system(sums: Array, penalty: Penalty, A: Array, L: Array, head: Array)
 
 @fit_head.of(Dense, compile=kernel)
 def _fit_dense(
-    layout: Dense, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, room: Room, head: Array
+    layout: Dense, statistics: Array, rows: Rows, weights: Array, penalty: Penalty, buffers: SolverBuffers, head: Array
 ) -> tuple[float, float]:
-    sums = room.sums[: statistics.shape[1]]
+    sums = buffers.sums[: statistics.shape[1]]
     coverage = sum_rows(statistics, 0, rows, weights, sums)
-    A, L = shape_system(layout.n_labels, room)
+    A, L = shape_system(layout.n_labels, buffers)
     unpack(layout.n_labels, sums, penalty.l1, A, head)
     return solve_system(sums, penalty, A, L, head), coverage

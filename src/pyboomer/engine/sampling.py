@@ -21,8 +21,11 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 LABELS_STEP = np.int64(2**40)  # the stream that labels are drawn from; no rule has as many conditions
-MOST_TURNS, DECK = 64, 256  # rules in a row that are about the same hand, at most, and about hands of the same deck
-GROWTH = 4  # of their number, from deck to deck
+MOST_IN_A_ROW, EPOCH = (
+    64,
+    256,
+)  # rules in a row that are about the same group, at most, and about groups of the same epoch
+GROWTH = 4  # of their number, from epoch to epoch
 _S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 _S6, _S63, _NONE, _ONE = np.uint64(6), np.uint64(63), np.uint64(0), np.uint64(1)
 
@@ -178,42 +181,41 @@ def make_draw(n: int, size: int, fixed: NDArray[np.int64] = NOTHING) -> Draw:
 
 
 @plain
-def find_hand(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
-    """Which deck the labels of a rule are from, which of its hands they are, and how many rules are yet to be about it.
+def find_group(rule: int, n_labels: int, size: int) -> tuple[int, int, int]:
+    """Find the epoch of a rule, its group of labels, and how many rules in a row are yet to be about this group.
 
-    Labels are dealt like cards: a shuffled deck makes hands of the same size. Each has turns in a row, so that what is
-    known of a hand need not be found anew for each rule: one in the first deck, and four times as many from deck to
-    deck, up to 64, or 256 for all hands. So all that are dealt soon have their turn, and hands are seldom changed;
-    labels that are left over wait for the next deck. If there is only one hand, it has one turn. The default rule is
-    number 0.
+    In each epoch, the labels are shuffled and divided into groups of the same size. Several rules in a row are about a
+    group, so that less is computed anew for each rule: one in the first epoch, and four times as many from epoch to
+    epoch, up to 64, or 256 for all groups. Labels that are left over wait for the next epoch. If there is only one
+    group, it is shuffled for each rule. The default rule is number 0.
     """
-    hands = n_labels // size
-    turns, most = 1, max(min(MOST_TURNS, DECK // hands), 1) if hands > 1 else 1
-    deck, place = 0, rule - 1
-    while turns < most and place >= hands * turns:
-        place -= hands * turns
-        deck += 1
+    groups = n_labels // size
+    turns, most = 1, max(min(MOST_IN_A_ROW, EPOCH // groups), 1) if groups > 1 else 1
+    epoch, place = 0, rule - 1
+    while turns < most and place >= groups * turns:
+        place -= groups * turns
+        epoch += 1
         turns = min(GROWTH * turns, most)
-    deck += place // (hands * turns)
-    place %= hands * turns
-    return deck, place // turns, turns - place % turns
+    epoch += place // (groups * turns)
+    place %= groups * turns
+    return epoch, place // turns, turns - place % turns
 
 
 @kernel
 def fill_with_labels(seed: int, rule: int, in_turn: bool, labels: Draw) -> None:
-    """Deal the labels that a rule may be about, or take the next in turn; the default rule is number 0."""
+    """Take the group of labels that a rule may be about, or the next label in turn; the default rule is number 0."""
     n, size = labels.choices.shape[0], labels.drawn.shape[0]
     if in_turn:
         labels.drawn[0] = (rule - 1) % n
     else:
-        deck, hand, _ = find_hand(rule, n, size)
-        fill_with_hand(seed, deck, hand, labels)
+        epoch, group, _ = find_group(rule, n, size)
+        fill_with_group(seed, epoch, group, labels)
 
 
 @kernel
-def fill_with_hand(seed: int, deck: int, hand: int, labels: Draw) -> None:
-    """Take a hand of a deck."""
-    _fill(_start_stream(seed, deck, LABELS_STEP), hand * labels.drawn.shape[0], labels)
+def fill_with_group(seed: int, epoch: int, group: int, labels: Draw) -> None:
+    """Take a group of an epoch."""
+    _fill(_start_stream(seed, epoch, LABELS_STEP), group * labels.drawn.shape[0], labels)
 
 
 @kernel

@@ -156,7 +156,7 @@ def find_max_labels(
     if head != "multi" or few or not examples.are_sparse(categories):
         return None
     most = 8 if n_labels < MANY_LABELS else 16
-    return max(n_labels // math.ceil(n_labels / most), n_labels // 10)  # hands that leave few labels over
+    return max(n_labels // math.ceil(n_labels / most), n_labels // 10)  # groups that leave few labels over
 
 
 def count_drawn(max_labels: str | int | float | None, head: str | int | float, n_labels: int) -> int | None:

@@ -1,7 +1,7 @@
 """The truth is what compiled code knows of the examples: their labels, the weights of these, known label vectors.
 
 Labels are padded to whole vectors. An unknown one makes all statistics 0, and so does the padding. Of targets, only
-which are known: they are in the scores, see `squared_twin`.
+which are known: they are in the scores, see `compiled_squared`.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Ones(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The known label vectors, for a loss that is about them, see `joint_twin`."""
+    """The known label vectors, for a loss that is about them, see `compiled_joint`."""
 
     factor: Array  # (V,): the exponentials of their scores before the labels have any
     limit: float  # scores of labels that are larger in size count as this large
@@ -62,8 +62,8 @@ class JointTruth(NamedTuple):
     scratch: Scratch  # of one thread
 
 
-class JointHand(NamedTuple):
-    """The same for a hand of labels, see `joint_twin`: vectors are about these, and their factors are in the base."""
+class JointGroup(NamedTuple):
+    """The same for a group of labels, see `compiled_joint`: vectors are about these; their factors are in the base."""
 
     diagonal: bool
     signs: Signs

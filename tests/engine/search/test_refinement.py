@@ -152,10 +152,10 @@ def test_an_example_whose_value_is_missing_is_never_covered(
     options = {"nominal": (4,), "search": search, "l2": 0.25, **variant}
     booster = booster_of(X, Y, **options)
     booster.learn(1)
-    before = booster.ledger.scores.copy()
+    before = booster.state.scores.copy()
     booster.learn(1)
     body = learn(X, Y, n_rules=3, **options)[2].body
-    changed = (booster.ledger.scores != before).any(axis=1)
+    changed = (booster.state.scores != before).any(axis=1)
     assert changed.any()
     assert not np.isnan(X[changed][:, [feature for feature, _, _ in body]]).any()
 

@@ -14,7 +14,7 @@ from pyboomer.engine.heads import Penalty
 from pyboomer.engine.odds_state import OddsState, choose_loss_unit, make_rule
 from pyboomer.engine.protocol import Chunk
 from pyboomer.engine.rounds import RoundLearner
-from pyboomer.losses.twins import QUADRATIC
+from pyboomer.losses.compiled import QUADRATIC
 
 
 def make_shard(blocks: Sequence[Block], held_out: Sequence[Block], task: ClusterTask, n_threads: int = 1) -> Shard:

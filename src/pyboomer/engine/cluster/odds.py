@@ -74,7 +74,7 @@ class ShardOfOdds(Shard):
         return OddsShard(codes, now, before, weight, scales, self.threads)
 
     def _make_memory(self) -> SampleBuffers:
-        room = self.task.make_room()
+        room = self.task.make_solver_buffers()
         memory = make_sample_buffers(room, self.task.settings, Diagonal(self.task.n_labels), len(room.Y))
         memory.sample.odds[:] = 0  # padding is not sent
         return memory

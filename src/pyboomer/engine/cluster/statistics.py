@@ -14,8 +14,8 @@ from pyboomer.engine.cluster.leader import Leader
 from pyboomer.engine.cluster.shard import Examples, SampledRows, Shard, join_blocks, order_parts
 from pyboomer.engine.cluster.task import Block, ClusterTask
 from pyboomer.engine.cpu.boosting import learn_drawn_body
-from pyboomer.engine.cpu.ledger import Ledger, choose_layout
-from pyboomer.engine.cpu.rounds import make_found
+from pyboomer.engine.cpu.rounds import make_head_buffer
+from pyboomer.engine.cpu.state import ExampleState, choose_layout
 from pyboomer.engine.cpu.threads import divide
 from pyboomer.engine.fixed import Scales, Whole, add_rows, add_systems, choose_unit, find_largest, fix_values
 from pyboomer.engine.heads import Penalty, find_best_label, solve_diagonal, solve_label, solve_system, unpack
@@ -46,14 +46,14 @@ class ShardOfStatistics(Shard):
     """A shard that keeps scores and statistics, for any loss and any head; rounds have one rule."""
 
     def _keep_scores(self, blocks: Sequence[Block], held_out: Sequence[Block]) -> None:
-        self.ledger = self._make_ledger(blocks, self.examples)
-        self.layout = self.ledger.layout
+        self.state = self._make_ledger(blocks, self.examples)
+        self.layout = self.state.layout
         others = sorted(held_out, key=lambda block: block.first)
         self.held_out = self._make_ledger(others, join_blocks(others)) if others else None
-        self.largest = float(find_largest(self.ledger.statistics, self.everyone))
+        self.largest = float(find_largest(self.state.statistics, self.everyone))
         self.body, self.covered = np.empty((0, 4)), self.everyone[:0]
 
-    def _make_ledger(self, blocks: Sequence[Block], examples: Examples) -> Ledger:
+    def _make_ledger(self, blocks: Sequence[Block], examples: Examples) -> ExampleState:
         given, settings, k = self.task, self.task.settings, self.task.n_labels
         Y = np.concatenate([block.Y for block in blocks])
         label_weight = None
@@ -61,35 +61,35 @@ class ShardOfStatistics(Shard):
             each = [np.ones(b.Y.shape) if b.label_weight is None else b.label_weight for b in blocks]
             label_weight = np.concatenate(each)
         task = Task(BinnedColumns(examples.codes, given.nominal), Y, examples.weight, label_weight)
-        ledger = Ledger(task, settings.loss, is_single(settings.head, k), self.threads)
+        state = ExampleState(task, settings.loss, is_single(settings.head, k), self.threads)
         if blocks[0].scores is not None:
-            ledger.scores[:, :k] += np.concatenate([block.scores for block in blocks if block.scores is not None])
+            state.scores[:, :k] += np.concatenate([block.scores for block in blocks if block.scores is not None])
         elif given.default is not None:
-            ledger.scores[:, :k] += given.default[0]
-        ledger.write()
-        return ledger
+            state.scores[:, :k] += given.default[0]
+        state.write()
+        return state
 
     def _make_memory(self) -> Any:
-        task, settings, ledger = self.task, self.task.settings, self.ledger
-        room = task.make_room()
+        task, settings, state = self.task, self.task.settings, self.state
+        room = task.make_solver_buffers()
         n = len(room.Y)
         labels = plan_labels(self.layout, n, settings)
         layout = resize(self.layout, len(labels.draw.drawn))
-        plan = make_plan(room, settings, count_columns(layout) if ledger.sums_bins(settings) else 0)
+        plan = make_plan(room, settings, count_columns(layout) if state.sums_bins(settings) else 0)
         heads = plan_heads(layout, n, settings, is_single(settings.head, task.n_labels), settings.loss)
         columns = BinnedColumns(np.empty((len(task.nominal), n), dtype=np.uint8), task.nominal)
-        found = make_found(layout.n_labels, task.n_labels)
+        found = make_head_buffer(layout.n_labels, task.n_labels)
         return plan, labels, heads, found, columns, make_zeros((n, count_columns(self.layout)))
 
     def _list_arrays(self) -> tuple[NDArray[np.uint8], Array]:
-        return self.examples.codes.T, self.ledger.statistics
+        return self.examples.codes.T, self.state.statistics
 
     def _make_rows(self, n: int) -> tuple[NDArray[np.uint8], Array]:
         return np.empty((n, len(self.task.nominal)), dtype=np.uint8), np.empty((n, count_columns(self.layout)))
 
     def _copy_rows(self, rows: Rows, codes: NDArray[np.uint8], scores: Array) -> None:
         codes[:] = np.take(self.examples.codes, rows, axis=1).T
-        np.take(self.ledger.statistics, rows, axis=0, out=scores, mode="clip")  # other modes copy once more
+        np.take(self.state.statistics, rows, axis=0, out=scores, mode="clip")  # other modes copy once more
 
     def _learn_bodies(self, rules: Sequence[int], samples: Sequence[Sequence[SampledRows]]) -> list[Body]:
         def learn(i: int, memory: Any) -> Body:
@@ -117,40 +117,40 @@ class ShardOfStatistics(Shard):
         layout = Dense(self.layout.n_labels) if written_out else self.layout
 
         def work(part: slice) -> tuple[Rows, Whole, int]:
-            covered = self._list_covered(self.ledger, body, part)
+            covered = self._list_covered(self.state, body, part)
             sums = np.zeros(count_columns(layout), dtype=np.int64)
             if written_out:
                 assert isinstance(self.layout, Outer)
                 weight = add_systems(
-                    self.layout, self.ledger.statistics, covered, self.weight, scales, np.zeros(len(sums)), sums
+                    self.layout, self.state.statistics, covered, self.weight, scales, np.zeros(len(sums)), sums
                 )
             else:
-                weight = add_rows(self.ledger.statistics, covered, self.weight, scales, sums)
+                weight = add_rows(self.state.statistics, covered, self.weight, scales, sums)
             return covered, sums, int(weight)
 
         covered, sums, weights = zip(*self.threads.share(work, parts), strict=True)
         self.body, self.covered = body, np.concatenate(covered)
         return Covered(np.sum(sums, axis=0), sum(weights))
 
-    def _list_covered(self, ledger: Ledger, body: Array, part: slice) -> Rows:
-        rows = ledger.everyone[part].copy()
-        return rows[: list_covered(ledger.task.columns, body, rows, np.empty_like(rows))]
+    def _list_covered(self, state: ExampleState, body: Array, part: slice) -> Rows:
+        rows = state.everyone[part].copy()
+        return rows[: list_covered(state.task.columns, body, rows, np.empty_like(rows))]
 
     def _apply(self, labels: NDArray[np.int64], scores: Array) -> None:
         if len(self.body) == 0:  # all statistics are new ones: those of targets far from 0 are much smaller now
             self.largest = 0.0
-        self.ledger.apply(self.covered, labels, scores)
-        self.largest = max(self.largest, float(find_largest(self.ledger.statistics, self.covered)))
+        self.state.apply(self.covered, labels, scores)
+        self.largest = max(self.largest, float(find_largest(self.state.statistics, self.covered)))
         if self.held_out is not None:
             self.held_out.apply(self._list_covered(self.held_out, self.body, slice(None)), labels, scores)
 
     def find_losses(self, held_out: bool) -> float:
         """Compute the losses of all examples, or of those held out; returns the largest."""
-        ledger = self.held_out if held_out else self.ledger
+        state = self.held_out if held_out else self.state
         self.losses = np.empty(0)
-        if ledger is not None:
-            losses = [ledger.list_losses(rows) for rows in ledger.list_blocks()]
-            self.losses = np.concatenate([self.losses, *losses]) * ledger.task.weight
+        if state is not None:
+            losses = [state.list_losses(rows) for rows in state.list_blocks()]
+            self.losses = np.concatenate([self.losses, *losses]) * state.task.weight
         return float(np.abs(self.losses).max(initial=0.0))
 
     def sum_losses(self, unit: float) -> int:

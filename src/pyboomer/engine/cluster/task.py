@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.engine.cpu.default_rule import find_default_head
-from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.odds_state import are_samples_small
 from pyboomer.engine.protocol import Settings, Task
@@ -81,7 +81,7 @@ def check_settings(settings: Settings, summary: Summary, n_labels: int) -> None:
 
 def learn_default_head(task: Task, settings: Settings) -> tuple[Array, float]:
     """The head of the default rule and its gain, given one example for all that have the same labels."""
-    return find_default_head(Ledger(task, settings.loss, False, Threads(1)), settings)
+    return find_default_head(ExampleState(task, settings.loss, False, Threads(1)), settings)
 
 
 class ClusterTask(NamedTuple):
@@ -110,7 +110,7 @@ class ClusterTask(NamedTuple):
             len(self.nominal) + (4 if self.by_odds else 24) * self.n_labels
         )
 
-    def make_room(self) -> Task:
+    def make_solver_buffers(self) -> Task:
         """A task of as many examples as a sample may have, for plans to be made from."""
         n = min(self.count_sampled() or self.summary.n, self.summary.n)
         columns = BinnedColumns(np.empty((len(self.nominal), 0), dtype=np.uint8), self.nominal)

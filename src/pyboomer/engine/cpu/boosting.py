@@ -20,8 +20,8 @@ from pyboomer.engine.search.plan import AllLabels, Complete, Labels, Partial, Pl
 from pyboomer.engine.search.refinement import View, cover, learn_body, select_labels
 from pyboomer.engine.search.sweeping import Sample
 from pyboomer.engine.statistics import add_scores_to_rows, advance, resize, sum_label, sum_rows, sum_weights
-from pyboomer.losses.truth import JointHand, JointTruth, Truth
-from pyboomer.losses.twins import update
+from pyboomer.losses.compiled import update
+from pyboomer.losses.truth import JointGroup, JointTruth, Truth
 
 
 class Examples(NamedTuple):
@@ -33,17 +33,17 @@ class Examples(NamedTuple):
     weight: Array
 
 
-class Hand(NamedTuple):
-    """The same as if there were no other labels than those of a hand, see `dealing`."""
+class LabelGroup(NamedTuple):
+    """The same as if there were no other labels than those of a group, see `groups`."""
 
-    truth: Truth | JointHand
+    truth: Truth | JointGroup
     scores: Array
     statistics: Array
     weight: Array
     labels: NDArray[np.int64]
 
 
-class Found(NamedTuple):
+class HeadBuffer(NamedTuple):
     """Room for the head of a rule: its labels, among those it may be about, their scores, and scores of all labels."""
 
     labels: NDArray[np.int64]
@@ -77,40 +77,40 @@ def _view_all(labels: AllLabels, statistics: Array, rows: Rows, seed: int, rule:
 @draw_view.of(SomeLabels)
 def _view_some(labels: SomeLabels, statistics: Array, rows: Rows, seed: int, rule: int) -> View:
     fill_with_labels(seed, rule, labels.in_turn, labels.draw)
-    return select_labels(labels.layout, statistics, rows, labels.draw.drawn, labels.room)
+    return select_labels(labels.layout, statistics, rows, labels.draw.drawn, labels.buffer)
 
 
-@look_at.of(Hand)
-def _look_at_hand(examples: Hand, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
+@look_at.of(LabelGroup)
+def _look_at_group(examples: LabelGroup, labels: Labels, rows: Rows, seed: int, rule: int) -> View:
     return View(examples.labels, examples.statistics)
 
 
 @by_kind
-def change(examples: Any, view: View, rows: Rows, found: Found, m: int) -> None:
+def change(examples: Any, view: View, rows: Rows, found: HeadBuffer, m: int) -> None:
     """Add the m scores of a rule to the examples that it covers, and bring their statistics up to date (line 4)."""
 
 
 @change.of(Examples)
-def _change_all(examples: Examples, view: View, rows: Rows, found: Found, m: int) -> None:
+def _change_all(examples: Examples, view: View, rows: Rows, found: HeadBuffer, m: int) -> None:
     for i in range(m):
         found.labels[i] = view.labels[found.labels[i]]
     _change(examples, rows, found, m)
 
 
-@change.of(Hand)
-def _change_hand(examples: Hand, view: View, rows: Rows, found: Found, m: int) -> None:
+@change.of(LabelGroup)
+def _change_group(examples: LabelGroup, view: View, rows: Rows, found: HeadBuffer, m: int) -> None:
     _change(examples, rows, found, m)
 
 
 @inner
-def _change(examples: Any, rows: Rows, found: Found, m: int) -> None:
+def _change(examples: Any, rows: Rows, found: HeadBuffer, m: int) -> None:
     begin, end = _write_head(found, m)
     add_scores_to_rows(examples.scores, rows, found.head, begin, end)
     update(examples.truth, examples.scores, rows, examples.statistics, begin, end)
 
 
 @inner
-def _write_head(found: Found, m: int) -> tuple[np.int64, np.int64]:
+def _write_head(found: HeadBuffer, m: int) -> tuple[np.int64, np.int64]:
     """Write m scores where their labels are, and 0 elsewhere; returns where they begin and end."""
     for k in range(found.head.shape[0]):
         found.head[k] = 0.0
@@ -154,7 +154,7 @@ def _take_sample(sampling: Sampling, n_sampled: int, statistics: Array) -> Sampl
 
 @by_kind
 def find_head(
-    heads: Any, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+    heads: Any, statistics: Array, rows: Rows, weight: Array, found: HeadBuffer, m: int
 ) -> tuple[int, float, float]:
     """Algorithm 2 for a finished body: the head for the m labels in `found`; if m is 0, these are chosen now.
 
@@ -164,16 +164,16 @@ def find_head(
 
 @find_head.of(Complete)
 def _find_complete(
-    heads: Complete, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+    heads: Complete, statistics: Array, rows: Rows, weight: Array, found: HeadBuffer, m: int
 ) -> tuple[int, float, float]:
     k = heads.layout.n_labels
-    gain, coverage = fit_head(heads.layout, statistics, rows, weight, heads.penalty, heads.room, found.scores[:k])
+    gain, coverage = fit_head(heads.layout, statistics, rows, weight, heads.penalty, heads.buffers, found.scores[:k])
     return k, gain, coverage
 
 
 @find_head.of(Single)
 def _find_single(
-    heads: Single, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+    heads: Single, statistics: Array, rows: Rows, weight: Array, found: HeadBuffer, m: int
 ) -> tuple[int, float, float]:
     if m == 0:  # nothing to learn from the sample: the label that suits all examples best
         sum_rows(statistics, 0, rows, weight, heads.choosing.whole)
@@ -185,7 +185,7 @@ def _find_single(
 
 @find_head.of(Partial)
 def _find_partial(
-    heads: Partial, statistics: Array, rows: Rows, weight: Array, found: Found, m: int
+    heads: Partial, statistics: Array, rows: Rows, weight: Array, found: HeadBuffer, m: int
 ) -> tuple[int, float, float]:
     if m == 0:  # nothing to learn from the sample: the labels that suit all examples best
         choosing = heads.choosing
@@ -194,12 +194,14 @@ def _find_partial(
         for i in range(m):
             found.labels[i] = choosing.labels[i]
     own = select_labels(heads.layout, statistics, rows, found.labels[:m], heads.statistics).statistics
-    gain, coverage = fit_head(resize(heads.layout, m), own, rows, weight, heads.penalty, heads.room, found.scores[:m])
+    gain, coverage = fit_head(
+        resize(heads.layout, m), own, rows, weight, heads.penalty, heads.buffers, found.scores[:m]
+    )
     return m, gain, coverage
 
 
 @inner
-def _shrink_head(heads: Any, learning_rate: float, found: Found, m: int) -> int:
+def _shrink_head(heads: Any, learning_rate: float, found: HeadBuffer, m: int) -> int:
     """Multiply the scores by the learning rate (line 8), and leave out those that L1 regularisation made 0."""
     n_scores = 0
     for i in range(m):
@@ -213,7 +215,7 @@ def _shrink_head(heads: Any, learning_rate: float, found: Found, m: int) -> int:
 
 @kernel
 def learn_rules(
-    columns: Any, examples: Any, labels: Labels, heads: Any, plan: Plan, found: Found, first: int, chunk: Chunk
+    columns: Any, examples: Any, labels: Labels, heads: Any, plan: Plan, found: HeadBuffer, first: int, chunk: Chunk
 ) -> tuple[int, np.int64]:
     """Learn rules from number `first` on (Alg. 1, lines 3 to 8), as many as a chunk has room for.
 
@@ -248,7 +250,7 @@ def learn_rules(
 
 @kernel
 def learn_one_body(
-    columns: Any, examples: Examples, labels: Labels, heads: Any, plan: Plan, found: Found, rule: int, body: Array
+    columns: Any, examples: Examples, labels: Labels, heads: Any, plan: Plan, found: HeadBuffer, rule: int, body: Array
 ) -> tuple[int, int]:
     """Learn the body of a rule (lines 5 and 6); returns how many conditions it has, and labels if these are chosen."""
     n_sampled = draw_rows(plan.sampling, plan.search.seed, rule, examples.weight)
@@ -281,7 +283,7 @@ def fit_one_head(
     labels: Labels,
     heads: Any,
     plan: Plan,
-    found: Found,
+    found: HeadBuffer,
     rule: int,
     body: Array,
     m: int,

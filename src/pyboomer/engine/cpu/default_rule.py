@@ -13,57 +13,57 @@ from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
 from pyboomer.compiling.simd import make_zeros, pad
-from pyboomer.engine.cpu.ledger import Ledger, choose_layout
-from pyboomer.engine.heads import Penalty, fit_head, make_room, shape_system, solve_system, unpack
+from pyboomer.engine.cpu.state import ExampleState, choose_layout
+from pyboomer.engine.heads import Penalty, fit_head, make_solver_buffers, shape_system, solve_system, unpack
 from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.statistics import Dense, Diagonal, count_columns
+from pyboomer.losses.compiled import LABEL_WISE, QUADRATIC
 from pyboomer.losses.constant import Solve, minimise_constant
 from pyboomer.losses.truth import JointTruth, Truth
-from pyboomer.losses.twins import LABEL_WISE, QUADRATIC
 from pyboomer.predicting.decoding import group_equal, pack_bits
 from pyboomer.rules.precision import FLOOR
 
 TOLERANCE = 1e-6  # of the residual of conjugate gradients, relative to the right-hand side; later steps do the rest
 
 
-def learn_default_rule(ledger: Ledger, settings: Settings) -> Chunk:
+def learn_default_rule(state: ExampleState, settings: Settings) -> Chunk:
     """Learn the default rule, which predicts for every label, whatever the other heads are."""
-    head, gain = find_default_head(ledger, settings)
-    k = ledger.n_labels
+    head, gain = find_default_head(state, settings)
+    k = state.n_labels
     return Chunk(
         n_conditions=np.zeros(1, dtype=np.int64),
         conditions=np.empty((0, 4)),
         n_scores=np.array([k]),
         labels=np.arange(k, dtype=np.int32),
         scores=head,
-        coverage=np.array([ledger.task.weight.sum()]),
+        coverage=np.array([state.task.weight.sum()]),
         gain=np.array([gain]),
     )
 
 
-def find_default_head(ledger: Ledger, settings: Settings) -> tuple[Array, float]:
+def find_default_head(state: ExampleState, settings: Settings) -> tuple[Array, float]:
     """The head of the default rule, and its gain; no rule has been applied yet."""
     penalty = Penalty(float(settings.l1), float(settings.default_l2))
-    if settings.default_rule == "newton" or ledger.loss in QUADRATIC:  # whose minimum is one step away
-        return _take_newton_step(ledger, penalty)
-    task, slope = ledger.task, np.zeros(ledger.n_labels)
-    if isinstance(ledger.truth, JointTruth):
-        task, slope = _merge_settled(task, ledger.truth.known.own >= 0)
-    alone = isinstance(ledger.truth, Truth) and ledger.truth.loss == LABEL_WISE
-    merged = _merge_labels(ledger) if alone else merge_equal(task)
+    if settings.default_rule == "newton" or state.loss in QUADRATIC:  # whose minimum is one step away
+        return _take_newton_step(state, penalty)
+    task, slope = state.task, np.zeros(state.n_labels)
+    if isinstance(state.truth, JointTruth):
+        task, slope = _merge_settled(task, state.truth.known.own >= 0)
+    alone = isinstance(state.truth, Truth) and state.truth.loss == LABEL_WISE
+    merged = _merge_labels(state) if alone else merge_equal(task)
     total = float(task.weight.sum())
-    return _find_minimum(Ledger(merged, ledger.loss, False, ledger.threads), slope, penalty, total)
+    return _find_minimum(ExampleState(merged, state.loss, False, state.threads), slope, penalty, total)
 
 
-def _take_newton_step(ledger: Ledger, penalty: Penalty) -> tuple[Array, float]:
-    k, everyone = ledger.n_labels, ledger.everyone
-    layout = choose_layout(ledger.loss, k, single=False)
-    own = type(layout) is type(ledger.layout)
-    layout = ledger.layout if own else layout
-    statistics = ledger.statistics if own else make_zeros((len(everyone), count_columns(layout)))
-    ledger.write_as(layout, statistics, everyone)
-    head, room = np.zeros(pad(k))[:k], make_room(layout)
-    gain, _ = fit_head(layout, statistics, everyone, ledger.task.weight, penalty, room, head)
+def _take_newton_step(state: ExampleState, penalty: Penalty) -> tuple[Array, float]:
+    k, everyone = state.n_labels, state.everyone
+    layout = choose_layout(state.loss, k, single=False)
+    own = type(layout) is type(state.layout)
+    layout = state.layout if own else layout
+    statistics = state.statistics if own else make_zeros((len(everyone), count_columns(layout)))
+    state.write_as(layout, statistics, everyone)
+    head, room = np.zeros(pad(k))[:k], make_solver_buffers(layout)
+    gain, _ = fit_head(layout, statistics, everyone, state.task.weight, penalty, room, head)
     return head, gain
 
 
@@ -82,17 +82,17 @@ def merge_equal(task: Task) -> Task:
     return Task(None, Y[first], np.bincount(group, weights=weight).astype(np.float64), some)
 
 
-def _merge_labels(ledger: Ledger) -> Task:
+def _merge_labels(state: ExampleState) -> Task:
     """The task with two examples, of all labels and of none: a label weighs as much as those that have it, or not."""
-    task, label_weight = ledger.task, ledger.label_weight
-    sums, signed = np.zeros((2, ledger.n_labels))
-    for rows in ledger.list_blocks():
-        weight = np.broadcast_to(task.weight[rows, None], (len(rows), ledger.n_labels))
+    task, label_weight = state.task, state.label_weight
+    sums, signed = np.zeros((2, state.n_labels))
+    for rows in state.list_blocks():
+        weight = np.broadcast_to(task.weight[rows, None], (len(rows), state.n_labels))
         if label_weight is not None:
             weight = weight * label_weight[rows]
         sums += weight.sum(axis=0)
         signed += (weight * task.Y[rows]).sum(axis=0)
-    both = np.repeat(np.array([[1], [-1]], dtype=np.int8), ledger.n_labels, axis=1)
+    both = np.repeat(np.array([[1], [-1]], dtype=np.int8), state.n_labels, axis=1)
     return Task(None, both, np.ones(2), np.maximum([sums + signed, sums - signed], 0.0) / 2)
 
 
@@ -108,32 +108,32 @@ def _merge_settled(task: Task, settled: NDArray[np.bool_]) -> tuple[Task, Array]
     return Task(None, task.Y[kept], weight[kept], some), slope
 
 
-def _find_minimum(ledger: Ledger, slope: Array, penalty: Penalty, total: float) -> tuple[Array, float]:
+def _find_minimum(state: ExampleState, slope: Array, penalty: Penalty, total: float) -> tuple[Array, float]:
     """The best constant and its gain; the loss is that of the examples, and what is linear in the scores.
 
     `total` is the weight of all examples before they were merged.
     """
-    k, weight = ledger.n_labels, ledger.task.weight
+    k, weight = state.n_labels, state.task.weight
 
     def rate(p: Array) -> float:
-        ledger.scores[:, :k] = p
-        return ledger.mean_loss() * float(weight.sum()) + float(slope @ p)
+        state.scores[:, :k] = p
+        return state.mean_loss() * float(weight.sum()) + float(slope @ p)
 
     def derive(p: Array) -> tuple[Array, Solve]:
-        ledger.scores[:, :k] = p
-        ledger.write()
-        sums = weight @ ledger.statistics
-        return sums[:k] + slope, _make_solver(ledger, sums, penalty.l2)
+        state.scores[:, :k] = p
+        state.write()
+        sums = weight @ state.statistics
+        return sums[:k] + slope, _make_solver(state, sums, penalty.l2)
 
     return minimise_constant(k, rate, derive, (penalty.l1, penalty.l2), total)
 
 
-def _make_solver(ledger: Ledger, sums: Array, l2: float) -> Solve:
+def _make_solver(state: ExampleState, sums: Array, l2: float) -> Solve:
     """Solves (H + l2 I) x = z for some of the labels; the others, and those without curvature, stay 0."""
-    layout, weight, k = ledger.layout, ledger.task.weight, ledger.n_labels
+    layout, weight, k = state.layout, state.task.weight, state.n_labels
     width = pad(k)
     if isinstance(layout, Dense):
-        room, head = make_room(layout), np.empty(k)
+        room, head = make_solver_buffers(layout), np.empty(k)
         A, L = shape_system(k, room)
 
         def solve(z: Array, free: np.ndarray) -> Array:
@@ -152,7 +152,7 @@ def _make_solver(ledger: Ledger, sums: Array, l2: float) -> Solve:
 
     if isinstance(layout, Diagonal):
         return divide
-    b = ledger.statistics[:, layout.b * width : layout.b * width + k]
+    b = state.statistics[:, layout.b * width : layout.b * width + k]
 
     def iterate(z: Array, free: np.ndarray) -> Array:
         free = free & (d > FLOOR)

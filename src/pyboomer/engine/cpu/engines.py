@@ -8,11 +8,11 @@ import numpy as np
 
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.simd import pad
-from pyboomer.engine.cpu import dealing
-from pyboomer.engine.cpu.boosting import Examples, Hand, learn_rules
+from pyboomer.engine.cpu import groups
+from pyboomer.engine.cpu.boosting import Examples, LabelGroup, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
-from pyboomer.engine.cpu.ledger import Ledger
-from pyboomer.engine.cpu.rounds import DenseState, HostOdds, make_found, suits_odds
+from pyboomer.engine.cpu.rounds import DenseState, HostOdds, make_head_buffer, suits_odds
+from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.odds_state import OddsState
 from pyboomer.engine.protocol import Chunk, Replay, Settings, Task
@@ -32,22 +32,22 @@ class HostEngine:
         single = is_single(settings.head, n_labels)
         self.task, self.settings = task, settings
         self.threads = Threads(settings.n_threads)
-        self.ledger = ledger = Ledger(task, settings.loss, single, self.threads, settings.rules_per_round > 1)
+        self.state = state = ExampleState(task, settings.loss, single, self.threads, settings.rules_per_round > 1)
         self.chunks: list[Chunk] = []
         self.n_rules = n_rules
-        self.dealer: dealing.Dealer | None = None
+        self.grouped: groups.GroupedLabels | None = None
         self.rounds: RoundLearner | None = None
-        self.by_odds = isinstance(task.columns, BinnedColumns) and suits_odds(ledger, settings)
-        scores, before = ledger.scores, None
+        self.by_odds = isinstance(task.columns, BinnedColumns) and suits_odds(state, settings)
+        scores, before = state.scores, None
         if replay is None:
-            rule = learn_default_rule(ledger, settings)
+            rule = learn_default_rule(state, settings)
             self.chunks.append(rule)
             self.n_rules = 1
             if self.by_odds:  # the same for all examples
                 scores = np.zeros((1, pad(n_labels)))
                 scores[0, :n_labels] = rule.scores
             else:
-                ledger.scores[:, :n_labels] += rule.scores
+                state.scores[:, :n_labels] += rule.scores
         else:
             before = self._replay(replay)
         if self.by_odds or settings.rules_per_round > 1:
@@ -58,7 +58,7 @@ class HostEngine:
     def _replay(self, replay: Replay) -> np.ndarray | None:
         """Add the scores of rules that there are; returns those at the beginning of the round, if it has begun."""
         first, _ = find_round(self.n_rules, self.settings.rules_per_round)
-        scores, k, before = self.ledger.scores, self.ledger.n_labels, None
+        scores, k, before = self.state.scores, self.state.n_labels, None
         for some in ((0, first), (first, self.n_rules)):
             if some[0] < some[1]:
                 before = scores.copy() if some[0] == first else None
@@ -71,19 +71,19 @@ class HostEngine:
 
     def _plan_rules(self, single: bool) -> None:
         """Prepare for rules that are learned one after another."""
-        ledger, settings, task = self.ledger, self.settings, self.task
-        self.labels = plan_labels(ledger.layout, len(task.Y), settings)
-        layout = resize(ledger.layout, len(self.labels.draw.drawn))
-        by_bins = isinstance(task.columns, BinnedColumns) and ledger.sums_bins(settings)
+        state, settings, task = self.state, self.settings, self.task
+        self.labels = plan_labels(state.layout, len(task.Y), settings)
+        layout = resize(state.layout, len(self.labels.draw.drawn))
+        by_bins = isinstance(task.columns, BinnedColumns) and state.sums_bins(settings)
         self.plan = make_plan(task, settings, count_columns(layout) if by_bins else 0)
-        self.heads = plan_heads(layout, len(task.Y), settings, single, ledger.loss)
-        self.dealer = dealing.find_dealer(ledger, self.labels, self.heads, self.plan.search.seed)
-        if self.dealer is None:
-            ledger.write()
-        self.found = make_found(layout.n_labels, ledger.n_labels)
+        self.heads = plan_heads(layout, len(task.Y), settings, single, state.loss)
+        self.grouped = groups.group_labels(state, self.labels, self.heads, self.plan.search.seed)
+        if self.grouped is None:
+            state.write()
+        self.found = make_head_buffer(layout.n_labels, state.n_labels)
 
     def _learn_rules(self, count: int) -> None:
-        ledger, plan = self.ledger, self.plan
+        state, plan = self.state, self.plan
         most = 1 if isinstance(self.heads, Single) else self.heads.layout.n_labels
         while count > 0:
             examples, limit = self._show(count)
@@ -91,20 +91,20 @@ class HostEngine:
             learned, n_rows = learn_rules(
                 self.task.columns, examples, self.labels, self.heads, plan, self.found, self.n_rules, chunk
             )
-            if not ledger.has_twin:
-                ledger.write(plan.sampling.rows[:n_rows])
+            if not state.is_compiled:
+                state.write(plan.sampling.rows[:n_rows])
             self.chunks.append(_cut_chunk(chunk, learned))
             self.n_rules += learned
             count -= learned
 
-    def _show(self, count: int) -> tuple[Examples | Hand, int]:
+    def _show(self, count: int) -> tuple[Examples | LabelGroup, int]:
         """The examples, and how many rules of so many may be learned before something else is to be done."""
-        ledger = self.ledger
-        if self.dealer is not None:
-            hand, left = self.dealer.deal(self.n_rules)
-            return hand, min(count, left)
-        examples = Examples(ledger.truth, ledger.scores, ledger.statistics, self.task.weight)
-        return examples, count if ledger.has_twin else 1
+        state = self.state
+        if self.grouped is not None:
+            group, left = self.grouped.show(self.n_rules)
+            return group, min(count, left)
+        examples = Examples(state.truth, state.scores, state.statistics, self.task.weight)
+        return examples, count if state.is_compiled else 1
 
     # --- Larger rounds ------------------------------------------------------------------------------------------------
 
@@ -112,10 +112,10 @@ class HostEngine:
         """Prepare for rules that are learned in rounds."""
         state: TrainingState
         if self.by_odds:
-            shard = HostOdds(self.ledger, self.settings, scores, before)
-            state = OddsState(shard, self.ledger.n_labels, self.settings, shard.largest, shard.total)
+            shard = HostOdds(self.state, self.settings, scores, before)
+            state = OddsState(shard, self.state.n_labels, self.settings, shard.largest, shard.total)
         else:
-            state = DenseState(self.ledger, self.settings, before)
+            state = DenseState(self.state, self.settings, before)
         self.rounds = RoundLearner(state, self.settings)
 
     # --- The promise --------------------------------------------------------------------------------------------------
@@ -138,9 +138,9 @@ class HostEngine:
         if self.rounds is not None:
             self.rounds.apply()
             return self.rounds.state.mean_loss()
-        if self.dealer is not None:
-            self.dealer.take_back()
-        return self.ledger.mean_loss()
+        if self.grouped is not None:
+            self.grouped.scatter_groups()
+        return self.state.mean_loss()
 
     def close(self) -> None:
         """End the threads."""

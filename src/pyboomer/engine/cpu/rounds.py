@@ -10,8 +10,8 @@ from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import BinnedColumns
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.simd import make_zeros, pad
-from pyboomer.engine.cpu.boosting import Examples, Found, draw_rows, fit_one_head, learn_one_body
-from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.boosting import Examples, HeadBuffer, draw_rows, fit_one_head, learn_one_body
+from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads, divide
 from pyboomer.engine.odds import CHUNK, Odds, write_odds
 from pyboomer.engine.odds_state import OddsShard, are_samples_small, choose_scales, make_rule
@@ -33,8 +33,8 @@ from pyboomer.engine.search.samples import (
     sum_features,
 )
 from pyboomer.engine.statistics import Diagonal, advance, count_columns, resize
+from pyboomer.losses.compiled import LABEL_WISE
 from pyboomer.losses.truth import Truth
-from pyboomer.losses.twins import LABEL_WISE
 
 EVERY_LABEL = np.empty(0, dtype=np.int64)
 LARGE = 2**20  # terms of a sample that several threads learn from, if there are more than rules: a step takes long
@@ -77,7 +77,7 @@ class Buffers(NamedTuple):
     plan: Plan
     labels: Labels
     heads: Heads
-    found: Found
+    found: HeadBuffer
 
 
 class DenseState:
@@ -86,48 +86,48 @@ class DenseState:
     `before` are scores at the beginning of a round of which some rules have been learned already; None for a new round.
     """
 
-    def __init__(self, ledger: Ledger, settings: Settings, before: Array | None) -> None:
-        self.ledger, self.settings, self.threads = ledger, settings, ledger.threads
-        self.examples = Examples(ledger.truth, ledger.scores, ledger.statistics, ledger.task.weight)
-        self.touched = np.zeros(len(ledger.everyone), dtype=bool)
+    def __init__(self, state: ExampleState, settings: Settings, before: Array | None) -> None:
+        self.state, self.settings, self.threads = state, settings, state.threads
+        self.examples = Examples(state.truth, state.scores, state.statistics, state.task.weight)
+        self.touched = np.zeros(len(state.everyone), dtype=bool)
         self.changes: Array | None = None
         if before is None:
-            ledger.write()
+            state.write()
         else:
-            now = ledger.scores.copy()
-            ledger.scores[:] = before
-            ledger.write()
-            ledger.scores[:] = now
+            now = state.scores.copy()
+            state.scores[:] = before
+            state.write()
+            state.scores[:] = now
             self.changes = now - before
         self.buffers = [self._make_buffers() for _ in range(self.threads.n_threads)]
 
     def _make_buffers(self) -> Buffers:
         """Memory for one more thread."""
-        ledger, settings = self.ledger, self.settings
-        n, k = ledger.task.Y.shape
-        labels = plan_labels(ledger.layout, n, settings)
-        layout = resize(ledger.layout, len(labels.draw.drawn))
-        by_bins = isinstance(ledger.task.columns, BinnedColumns) and ledger.sums_bins(settings)
-        plan = make_plan(ledger.task, settings, count_columns(layout) if by_bins else 0)
-        heads = plan_heads(layout, n, settings, is_single(settings.head, k), ledger.loss)
-        return Buffers(plan, labels, heads, make_found(layout.n_labels, k))
+        state, settings = self.state, self.settings
+        n, k = state.task.Y.shape
+        labels = plan_labels(state.layout, n, settings)
+        layout = resize(state.layout, len(labels.draw.drawn))
+        by_bins = isinstance(state.task.columns, BinnedColumns) and state.sums_bins(settings)
+        plan = make_plan(state.task, settings, count_columns(layout) if by_bins else 0)
+        heads = plan_heads(layout, n, settings, is_single(settings.head, k), state.loss)
+        return Buffers(plan, labels, heads, make_head_buffer(layout.n_labels, k))
 
     def learn_bodies(self, rules: range) -> list[Body]:
         """Bring the statistics up to date, and learn the bodies of a round (Alg. 1, lines 4 to 6)."""
-        self.ledger.write(self.ledger.everyone[self.touched])
+        self.state.write(self.state.everyone[self.touched])
         self.touched[:] = False
         return self.threads.share_buffers(self._learn_body, list(rules), self.buffers)
 
     def _learn_body(self, rule: int, buffers: Buffers) -> Body:
         plan, labels, heads, found = buffers
         body = np.empty((plan.longest, 4))
-        size, m = learn_one_body(self.ledger.task.columns, self.examples, labels, heads, plan, found, rule, body)
+        size, m = learn_one_body(self.state.task.columns, self.examples, labels, heads, plan, found, rule, body)
         return Body(body[:size].copy(), found.labels[:m].copy())
 
     def fit_heads(self, first: int, bodies: Sequence[Body]) -> list[Chunk]:
         """Fit the heads (lines 7 and 8)."""
         if self.changes is not None:
-            advance(self.ledger.layout, self.ledger.statistics, self.ledger.everyone, self.changes)
+            advance(self.state.layout, self.state.statistics, self.state.everyone, self.changes)
             self.changes, self.touched[:] = None, True
         plan, labels, heads, found = self.buffers[0]
         rules = []
@@ -135,7 +135,7 @@ class DenseState:
         for rule, body in enumerate(bodies, first):
             found.labels[: len(body.labels)] = body.labels
             n_rows, m, gain, coverage = fit_one_head(
-                *(self.ledger.task.columns, self.examples, labels, heads, plan, found),
+                *(self.state.task.columns, self.examples, labels, heads, plan, found),
                 *(rule, body.conditions, len(body.labels)),
             )
             self.covered.append(plan.sampling.rows[:n_rows].copy())
@@ -146,27 +146,27 @@ class DenseState:
         """Add the scores of the next rules of the round to the examples that they cover."""
         for rule in rules:
             rows = self.covered.pop(0)
-            self.ledger.add_scores(rows, rule.labels, rule.scores)
+            self.state.add_scores(rows, rule.labels, rule.scores)
             self.touched[rows] = True
 
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""
-        return self.ledger.mean_loss()
+        return self.state.mean_loss()
 
 
 class HostOdds(OddsShard):
     """Odds of all examples, which threads of this process learn bodies from, see `odds_state.Shards`."""
 
-    def __init__(self, ledger: Ledger, settings: Settings, scores: Array, before: Array | None) -> None:
-        assert isinstance(ledger.truth, Truth)
-        self.task, self.settings, self.layout, self.threads = ledger.task, settings, ledger.layout, ledger.threads
-        weight = ledger.task.weight
+    def __init__(self, state: ExampleState, settings: Settings, scores: Array, before: Array | None) -> None:
+        assert isinstance(state.truth, Truth)
+        self.task, self.settings, self.layout, self.threads = state.task, settings, state.layout, state.threads
+        weight = state.task.weight
         self.largest, self.total = float(weight.max()), float(weight.sum())
-        now, earlier = self._find_odds(ledger.truth, scores), None
+        now, earlier = self._find_odds(state.truth, scores), None
         if before is not None:
-            earlier = self._find_odds(ledger.truth, before), scores - before
+            earlier = self._find_odds(state.truth, before), scores - before
         scales = choose_scales(self.largest, self.total)
-        super().__init__(ledger.task.columns.codes, now, earlier, weight, scales, ledger.threads)
+        super().__init__(state.task.columns.codes, now, earlier, weight, scales, state.threads)
         self.buffers = [self._make_buffers() for _ in range(self.threads.n_threads)]
 
     def _make_buffers(self) -> SampleBuffers:
@@ -257,13 +257,13 @@ def learn_together(
     return [Body(body[:size].copy(), EVERY_LABEL) for body, size in zip(bodies, share(finish, every), strict=True)]
 
 
-def suits_odds(ledger: Ledger, settings: Settings) -> bool:
+def suits_odds(state: ExampleState, settings: Settings) -> bool:
     """Whether samples are small, heads about all labels, and odds enough to know."""
-    truth = ledger.truth
+    truth = state.truth
     plain = isinstance(truth, Truth) and truth.loss == LABEL_WISE and len(truth.weight) == 0
-    return plain and are_samples_small(settings, *ledger.task.Y.shape)
+    return plain and are_samples_small(settings, *state.task.Y.shape)
 
 
-def make_found(n_labels: int, n_all: int) -> Found:
+def make_head_buffer(n_labels: int, n_all: int) -> HeadBuffer:
     """Memory for a head of some labels, and for one of all."""
-    return Found(np.empty(n_labels, dtype=np.int64), np.empty(n_labels), make_zeros((1, pad(n_all)))[0])
+    return HeadBuffer(np.empty(n_labels, dtype=np.int64), np.empty(n_labels), make_zeros((1, pad(n_all)))[0])

@@ -12,9 +12,9 @@ from typing import Any
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.pool import start_pool
-from pyboomer.losses.joint_twin import make_scratch
+from pyboomer.losses.compiled import update
+from pyboomer.losses.compiled_joint import make_scratch
 from pyboomer.losses.truth import JointTruth, Truth
-from pyboomer.losses.twins import update
 
 ENOUGH = 2**22  # numbers that a part should have to read, at least: to divide the work and wake up a thread takes time
 PARTS = 4  # for each thread, as threads do not run equally fast
@@ -64,7 +64,7 @@ class Threads:
     def update(
         self, truth: Truth | JointTruth, scores: Array, rows: Rows, statistics: Array, first: int, last: int
     ) -> None:
-        """`twins.update`, divided by examples."""
+        """`compiled.update`, divided by examples."""
         n_vectors = len(truth.known.factor) if isinstance(truth, JointTruth) else 0
         parts = self.divide(len(rows), scores.shape[1] + n_vectors)
 

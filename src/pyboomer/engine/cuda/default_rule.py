@@ -3,12 +3,12 @@
 import numpy as np
 
 from pyboomer.engine.cpu.default_rule import find_default_head, merge_equal
-from pyboomer.engine.cpu.ledger import Ledger
+from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.cuda.plan import Scales, number_loss, round_scores
 from pyboomer.engine.protocol import Chunk, Settings, Task
+from pyboomer.losses.compiled import LABEL_WISE, SQUARED
 from pyboomer.losses.loss import Loss
-from pyboomer.losses.twins import LABEL_WISE, SQUARED
 
 BLOCK = 2**14  # examples whose weights are added up at once
 
@@ -16,8 +16,8 @@ BLOCK = 2**14  # examples whose weights are added up at once
 def learn_default_rule(task: Task, settings: Settings, scales: Scales) -> Chunk:
     """The rule that scores all labels of all examples."""
     threads = Threads(settings.n_threads)
-    ledger = Ledger(_condense(task, settings.loss), settings.loss, False, threads)
-    head, gain = find_default_head(ledger, settings)
+    state = ExampleState(_condense(task, settings.loss), settings.loss, False, threads)
+    head, gain = find_default_head(state, settings)
     threads.close()
     return Chunk(
         n_conditions=np.zeros(1, dtype=np.int64),

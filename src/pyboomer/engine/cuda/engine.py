@@ -22,7 +22,7 @@ from pyboomer.engine.cuda.plan import LISTED, find_scales, make_plan, number_los
 from pyboomer.engine.cuda.sources import read_program
 from pyboomer.engine.protocol import Chunk, Replay, Settings, Task
 from pyboomer.engine.sampling import draw_examples, fill_with_draws, fill_with_labels, make_draw
-from pyboomer.losses.twins import BEGIN
+from pyboomer.losses.compiled import BEGIN
 
 AT_ONCE = 16  # refinements that are launched without a look whether there will be as many
 STEPS = 8  # refinements, or steps of conjugate gradients, between two looks

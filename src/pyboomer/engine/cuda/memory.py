@@ -8,7 +8,7 @@ from pyboomer.columns.binned import MISSING
 from pyboomer.columns.device import copy_to_host
 from pyboomer.engine.cuda.plan import JOINT, LABELS, LARGEST_SYSTEM, Plan, Scales
 from pyboomer.engine.protocol import Task
-from pyboomer.losses.joint_twin import list_known
+from pyboomer.losses.compiled_joint import list_known
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.truth import pad_signs, pad_weight
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pyboomer.engine.cpu.ledger import choose_layout
+from pyboomer.engine.cpu.state import choose_layout
 from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.sampling import count_examples, count_features, count_labels
 from pyboomer.engine.search.plan import is_single
 from pyboomer.engine.statistics import Outer
+from pyboomer.losses.compiled import COMPILED, EXAMPLE_WISE, LABEL_WISE, NOT_COMPILED, SQUARED
 from pyboomer.losses.joint import Preparation
 from pyboomer.losses.loss import Loss
-from pyboomer.losses.twins import EXAMPLE_WISE, LABEL_WISE, NO_TWIN, SQUARED, TWINS
 
-JOINT = NO_TWIN + 1  # the number of the joint loss in the kernels
+JOINT = NOT_COMPILED + 1  # the number of the joint loss in the kernels
 MULTI, SINGLE, PARTIAL = range(3)
 EVERYONE, DRAWN, LISTED = range(3)  # where samples come from: all examples, drawn on the device, listed by the host
 LABELS = 32  # whose ratings a block finds, and whose sums of a head
@@ -33,10 +33,10 @@ BEYOND = 10  # bits that sums of gradients may have beyond what the statistics a
 
 
 def number_loss(loss: Loss) -> int:
-    """Which loss of the kernels it is; `NO_TWIN` for none, see `losses.twins`."""
+    """Which loss of the kernels it is; `NOT_COMPILED` for none, see `losses.compiled`."""
     if isinstance(loss.prepare, Preparation):
         return JOINT if loss.known is not None else LABEL_WISE
-    return TWINS.get(loss, NO_TWIN)
+    return COMPILED.get(loss, NOT_COMPILED)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A rating is the gain of a condition, and of its negation: Algorithm 2 for all candidates of a feature.
 
 A sweep hands over examples in ascending or descending order of the feature's values, in runs of equal values. Each
-rating fills `inside`, twice the gain of the examples up to the end of a run, and `outside`, that of all others: their
+rating fills `met`, twice the gain of the examples up to the end of a run, and `unmet`, that of all others: their
 sums are what the former leave of the total. Sums start anew after each run of a nominal feature (`restart`), whose
 conditions are about single values.
 
@@ -72,8 +72,8 @@ class Swept(NamedTuple):
 class Rates(NamedTuple):
     """The ratings of conditions: twice the gain of each and of its negation, and the weight of what meets it."""
 
-    inside: Array
-    outside: Array
+    met: Array
+    unmet: Array
     weight: Array
 
 
@@ -195,23 +195,23 @@ def make_single_rating(layout: Diagonal, penalty: Penalty) -> Rating:
 
 
 @by_kind
-def focus_rating(rating: Rating, n_labels: int) -> Rating:
+def resize_rating(rating: Rating, n_labels: int) -> Rating:
     """The same rating in the same room, for heads about all of fewer labels."""
 
 
-@focus_rating.of(SumOfLabels, compile=plain)
+@resize_rating.of(SumOfLabels, compile=plain)
 def _focus_sum(rating: SumOfLabels, n_labels: int) -> SumOfLabels:
     n = 2 * pad(n_labels)
     return SumOfLabels(rating.penalty, rating.whole[:n], rating.present[:n], rating.sums[:n])
 
 
-@focus_rating.of(BoundOfLabels, compile=plain)
+@resize_rating.of(BoundOfLabels, compile=plain)
 def _focus_bound(rating: BoundOfLabels, n_labels: int) -> BoundOfLabels:
     n = 2 * pad(n_labels)
     return BoundOfLabels(rating.penalty, rating.whole[:n], rating.present[:n], rating.sums[:n])
 
 
-@focus_rating.of(HeadByLabel, compile=plain)
+@resize_rating.of(HeadByLabel, compile=plain)
 def _focus_by_label(rating: HeadByLabel, n_labels: int) -> HeadByLabel:
     layout = Diagonal(n_labels)
     n = count_columns(layout)
@@ -220,7 +220,7 @@ def _focus_by_label(rating: HeadByLabel, n_labels: int) -> HeadByLabel:
     return HeadByLabel(rating.penalty, whole, present, sums, others, layout, n_labels, 0.0, gains, labels)
 
 
-@focus_rating.of(HeadByBound, compile=plain)
+@resize_rating.of(HeadByBound, compile=plain)
 def _focus_by_bound(rating: HeadByBound, n_labels: int) -> HeadByBound:
     layout = Outer(n_labels, rating.layout.b)
     n = count_columns(layout)
@@ -229,7 +229,7 @@ def _focus_by_bound(rating: HeadByBound, n_labels: int) -> HeadByBound:
     return HeadByBound(rating.penalty, whole, present, sums, others, layout, n_labels, 0.0, gains, labels)
 
 
-@focus_rating.of(HeadBySystem, compile=plain)
+@resize_rating.of(HeadBySystem, compile=plain)
 def _focus_by_system(rating: HeadBySystem, n_labels: int) -> HeadBySystem:
     layout = Dense(n_labels)
     n = count_columns(layout)
@@ -397,7 +397,7 @@ def _rate_labels(guarded: bool, rating: Any, swept: Swept, restart: bool, totals
         n = swept.entries[j]  # the last of the run: rate while adding
         w += weights[n]
         j += 1
-        q_inside, q_outside = zero, zero
+        q_met, q_unmet = zero, zero
         for k in range(0, width, LANES):
             g = load(statistics, n * size + k)
             h = load(statistics, n * size + width + k) if size > width else derive_curvature(g)
@@ -407,14 +407,14 @@ def _rate_labels(guarded: bool, rating: Any, swept: Swept, restart: bool, totals
             a = h + l2
             b = load(totals, width + k) - h + l2
             o = load(totals, k) - g
-            p_inside, p_outside = g * g, o * o
+            p_met, p_unmet = g * g, o * o
             if guarded:
-                p_inside, p_outside = where_above(a, floor, p_inside, zero), where_above(b, floor, p_outside, zero)
+                p_met, p_unmet = where_above(a, floor, p_met, zero), where_above(b, floor, p_unmet, zero)
                 a, b = larger(a, floor), larger(b, floor)
             r = 1.0 / (a * b)
-            p_inside, p_outside = p_inside * (b * r), p_outside * (a * r)
-            q_inside, q_outside = _join(rating, q_inside, p_inside), _join(rating, q_outside, p_outside)
-        rates.inside[run], rates.outside[run] = _reduce(rating, q_inside), _reduce(rating, q_outside)
+            p_met, p_unmet = p_met * (b * r), p_unmet * (a * r)
+            q_met, q_unmet = _join(rating, q_met, p_met), _join(rating, q_unmet, p_unmet)
+        rates.met[run], rates.unmet[run] = _reduce(rating, q_met), _reduce(rating, q_unmet)
         rates.weight[run] = w
         if restart:
             w = 0.0
@@ -426,8 +426,8 @@ def _rate_labels(guarded: bool, rating: Any, swept: Swept, restart: bool, totals
 def _turn_into_bounds(rating: BoundOfLabels, n_runs: int, total_weight: float, rates: Rates) -> None:
     """From q to twice the bound of the gain."""
     for run in range(n_runs):
-        rates.inside[run] = 2 * bound_from_q(rates.inside[run], rates.weight[run])
-        rates.outside[run] = 2 * bound_from_q(rates.outside[run], total_weight - rates.weight[run])
+        rates.met[run] = 2 * bound_from_q(rates.met[run], rates.weight[run])
+        rates.unmet[run] = 2 * bound_from_q(rates.unmet[run], total_weight - rates.weight[run])
 
 
 @finish_rates.of(SumOfLabels, BestLabel, OneLabel, HeadByLabel, HeadByBound, HeadBySystem)
@@ -444,7 +444,7 @@ def _rate_one(
     total_weight: float,
     rates: Rates,
 ) -> None:
-    pairs, weights, inside, outside = swept.statistics, swept.weights, rates.inside, rates.outside
+    pairs, weights, met, unmet = swept.statistics, swept.weights, rates.met, rates.unmet
     g, h, w = 0.0, 0.0, 0.0
     j = 0
     for run in range(swept.ends.shape[0]):
@@ -455,19 +455,19 @@ def _rate_one(
             h += weights[n] * pairs[n, 1]
             w += weights[n]
             j += 1
-        inside[run] = g
-        outside[run] = h
+        met[run] = g
+        unmet[run] = h
         rates.weight[run] = w
         if restart:
             g, h, w = 0.0, 0.0, 0.0
     G, H, l1, l2 = totals[0], totals[1], rating.penalty.l1, rating.penalty.l2
     for run in range(swept.ends.shape[0]):
-        g = shrink(inside[run], l1)
-        o = shrink(G - inside[run], l1)
-        a = outside[run] + l2
-        b = H - outside[run] + l2
-        inside[run] = g * g / a if a > FLOOR else 0.0
-        outside[run] = o * o / b if b > FLOOR else 0.0
+        g = shrink(met[run], l1)
+        o = shrink(G - met[run], l1)
+        a = unmet[run] + l2
+        b = H - unmet[run] + l2
+        met[run] = g * g / a if a > FLOOR else 0.0
+        unmet[run] = o * o / b if b > FLOOR else 0.0
 
 
 @rate_runs.of(HeadByLabel, HeadByBound, HeadBySystem)
@@ -486,8 +486,8 @@ def _rate_heads(rating: Any, swept: Swept, restart: bool, totals: Array, total_w
             j += 1
         for s in range(sums.shape[0]):
             others[s] = totals[s] - sums[s]
-        rates.inside[run] = 2 * rate_head(rating, sums, w)
-        rates.outside[run] = 2 * rate_head(rating, others, total_weight - w)
+        rates.met[run] = 2 * rate_head(rating, sums, w)
+        rates.unmet[run] = 2 * rate_head(rating, others, total_weight - w)
         rates.weight[run] = w
         if restart:
             for s in range(sums.shape[0]):

@@ -1,4 +1,4 @@
-"""The plan says how all rules of a model are learned, in the form that compiled code takes, and brings the room for it.
+"""The plan says how all rules of a model are learned, in the form that compiled code takes, with its memory.
 
 Heads are about all labels, about one or about some; in the latter cases the first condition of a rule chooses the
 labels, and from then on statistics and sums are about these alone. A head of one label has its own way to do so: packed
@@ -13,7 +13,7 @@ import numpy as np
 
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros
-from pyboomer.engine.heads import Penalty, Room, make_room
+from pyboomer.engine.heads import Penalty, SolverBuffers, make_solver_buffers
 from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.sampling import Draw, Strata, count_examples, count_features, count_labels, make_draw
 from pyboomer.engine.search.gains import HeadRating, OneLabel, Rating, make_rating, make_single_rating
@@ -21,11 +21,11 @@ from pyboomer.engine.search.histograms import BinBuffer, make_bin_buffer
 from pyboomer.engine.search.sweeping import Runs, make_runs
 from pyboomer.engine.statistics import Diagonal, Layout, Outer, count_columns, resize
 from pyboomer.losses import Loss
-from pyboomer.losses.twins import GRADIENT_IS_B
+from pyboomer.losses.compiled import GRADIENT_IS_B
 
 
 class Sampling(NamedTuple):
-    """How examples are sampled, and room for what is drawn."""
+    """How examples are sampled, and memory for what is drawn."""
 
     size: int  # of a sample; 0 for no sampling
     strata: Strata
@@ -56,7 +56,7 @@ class SomeLabels(NamedTuple):
     draw: Draw
     layout: Layout  # of the statistics of all labels
     in_turn: bool
-    room: Array  # for the statistics of some
+    buffer: Array  # for the statistics of some
 
 
 Labels = AllLabels | SomeLabels
@@ -68,7 +68,7 @@ class Complete(NamedTuple):
     penalty: Penalty
     layout: Layout
     rating: Rating
-    room: Room
+    buffers: SolverBuffers
 
 
 class Single(NamedTuple):
@@ -89,8 +89,8 @@ class Partial(NamedTuple):
     layout: Layout
     choosing: HeadRating  # of the first condition
     settled: Rating  # of all others
-    room: Room
-    statistics: Array  # room for those of the labels chosen
+    buffers: SolverBuffers
+    statistics: Array  # memory for those of the labels chosen
 
 
 Heads = Complete | Single | Partial
@@ -147,9 +147,9 @@ def plan_heads(layout: Layout, n: int, settings: Settings, single: bool, loss: L
     share = 0.0 if isinstance(head, str | Integral) else float(head)
     exact = settings.search == "exact"
     of_body = Outer(k, 0) if loss in GRADIENT_IS_B and isinstance(layout, Outer) else layout  # at first, b is g
-    rating, room = make_rating(of_body, penalty, k, 0.0, exact), make_room(layout)
+    rating, buffers = make_rating(of_body, penalty, k, 0.0, exact), make_solver_buffers(layout)
     if size == k and share == 0:
-        return Complete(penalty, layout, rating, room)
+        return Complete(penalty, layout, rating, buffers)
     choosing = make_rating(of_body, penalty, size, share, exact)
     assert isinstance(choosing, HeadRating)
-    return Partial(penalty, layout, choosing, rating, room, make_zeros((n, count_columns(layout))).ravel())
+    return Partial(penalty, layout, choosing, rating, buffers, make_zeros((n, count_columns(layout))).ravel())

@@ -19,7 +19,7 @@ from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.kinds import by_kind
 from pyboomer.engine.heads import find_best_label
 from pyboomer.engine.sampling import fill_with_draw
-from pyboomer.engine.search.gains import Rating, choose_head, focus_rating, sum_examples
+from pyboomer.engine.search.gains import Rating, choose_head, resize_rating, sum_examples
 from pyboomer.engine.search.histograms import sum_bins, sweep_bins, take_bins
 from pyboomer.engine.search.plan import Complete, Partial, Plan, Search, Single
 from pyboomer.engine.search.sweeping import Sample, sweep
@@ -230,7 +230,7 @@ def _learn_for_some(
     for i in range(m):
         labels[i] = choosing.labels[i]
     own = select_labels(heads.layout, sample.statistics, sample.rows, labels[:m], heads.statistics).statistics
-    settled = focus_rating(heads.settled, m)
+    settled = resize_rating(heads.settled, m)
     if not uses_bins(plan.search, sample.n_covered):
         sum_examples(settled, own, sample.rows, sample.weights, settled.whole)
     sample = Sample(own, sample.weights, sample.rows, sample.n_covered, total)

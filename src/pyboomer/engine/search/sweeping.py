@@ -71,19 +71,19 @@ def pick_condition(
 ) -> tuple[float, int, bool]:
     """The first condition among the best that beat `best`: its gain, its run (-1: there is none), whether negated."""
     finish_rates(rating, n_runs, total_weight, rates)
-    inside, outside, weight = rates.inside, rates.outside, rates.weight
+    met, unmet, weight = rates.met, rates.unmet, rates.weight
     best_run = -1
     best_negated = False
     limit = 2 * best * (1 + TIE)
     for run in range(n_runs):
-        if inside[run] > limit and weight[run] >= min_coverage:
+        if met[run] > limit and weight[run] >= min_coverage:
             best_run, best_negated = run, False
-            limit = inside[run] * (1 + TIE)
-        if outside[run] > limit and total_weight - weight[run] >= min_coverage:
+            limit = met[run] * (1 + TIE)
+        if unmet[run] > limit and total_weight - weight[run] >= min_coverage:
             best_run, best_negated = run, True
-            limit = outside[run] * (1 + TIE)
+            limit = unmet[run] * (1 + TIE)
     if best_run >= 0:
-        best = 0.5 * (outside[best_run] if best_negated else inside[best_run])
+        best = 0.5 * (unmet[best_run] if best_negated else met[best_run])
     return best, best_run, best_negated
 
 
@@ -176,8 +176,8 @@ def _sweep_sparse(
         )
         part = _take_rates(rates, first, not by_value)
         rate_runs(rating, swept, by_value, totals, total_weight, part)
-        _reverse(part.inside[: n_runs - first])
-        _reverse(part.outside[: n_runs - first])
+        _reverse(part.met[: n_runs - first])
+        _reverse(part.unmet[: n_runs - first])
         _reverse(part.weight[: n_runs - first])
         if not by_value:
             _negate(rates.weight[first:n_runs], total_weight)
@@ -201,8 +201,8 @@ def _sweep_sparse(
 @inner
 def _take_rates(rates: Rates, first: int, negated: bool) -> Rates:
     """The ratings from a run on; those of the negations as if they were those of the conditions, if asked for."""
-    inside, outside = rates.inside[first:], rates.outside[first:]
-    return Rates(outside, inside, rates.weight[first:]) if negated else Rates(inside, outside, rates.weight[first:])
+    met, unmet = rates.met[first:], rates.unmet[first:]
+    return Rates(unmet, met, rates.weight[first:]) if negated else Rates(met, unmet, rates.weight[first:])
 
 
 @inner

@@ -31,7 +31,7 @@ typedef long long i64;
 
 // Operators; a negation is the operator before it, plus one.
 enum { AT_MOST, ABOVE, EQUAL, UNEQUAL };
-enum { LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN, JOINT };  // see losses/twins.py
+enum { LABEL_WISE, EXAMPLE_WISE, SQUARED, NOT_COMPILED, JOINT };  // see losses/compiled.py
 enum { MULTI, SINGLE, PARTIAL };
 enum { EVERYONE, DRAWN, LISTED };  // where samples come from: all examples, drawn here, listed by the host
 

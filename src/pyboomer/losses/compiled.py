@@ -13,22 +13,26 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows, Signs
 from pyboomer.compiling.kernel import kernel
 from pyboomer.compiling.kinds import by_kind
-from pyboomer.losses.joint import Preparation, refuse_weights
-from pyboomer.losses.joint_twin import list_known, make_scratch, sum_joint, update_joint
-from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
-from pyboomer.losses.logistic_twin import (
+from pyboomer.losses.compiled_joint import list_known, make_scratch, sum_joint, update_joint
+from pyboomer.losses.compiled_logistic import (
     sum_example_wise,
     sum_label_wise,
     update_example_wise,
     update_label_wise,
 )
+from pyboomer.losses.compiled_squared import negate_targets, sum_squares, update_squared
+from pyboomer.losses.joint import Preparation, refuse_weights
+from pyboomer.losses.logistic import example_wise_logistic, label_wise_logistic
 from pyboomer.losses.loss import Loss
 from pyboomer.losses.squared import squared_error
-from pyboomer.losses.squared_twin import negate_targets, sum_squares, update_squared
-from pyboomer.losses.truth import JointHand, JointTruth, Truth
+from pyboomer.losses.truth import JointGroup, JointTruth, Truth
 
-LABEL_WISE, EXAMPLE_WISE, SQUARED, NO_TWIN = range(4)
-TWINS: dict[Loss, int] = {label_wise_logistic: LABEL_WISE, example_wise_logistic: EXAMPLE_WISE, squared_error: SQUARED}
+LABEL_WISE, EXAMPLE_WISE, SQUARED, NOT_COMPILED = range(4)
+COMPILED: dict[Loss, int] = {
+    label_wise_logistic: LABEL_WISE,
+    example_wise_logistic: EXAMPLE_WISE,
+    squared_error: SQUARED,
+}
 GRADIENT_IS_B = frozenset({example_wise_logistic})  # H = diag(a) - g g^T: b needs no section of its own
 QUADRATIC = frozenset({squared_error})  # its second derivative is the same everywhere
 # the scores before the first rule, if they are not 0
@@ -38,7 +42,7 @@ BEGIN: dict[Loss, Callable[[NDArray[Any]], Array]] = {squared_error: negate_targ
 def tell_truth(loss: Loss, diagonal: bool, signs: Signs, weight: Array) -> Truth | JointTruth:
     """What compiled code is told, if the loss has a twin."""
     if not isinstance(loss.prepare, Preparation):
-        return Truth(TWINS.get(loss, NO_TWIN), diagonal, signs, weight)
+        return Truth(COMPILED.get(loss, NOT_COMPILED), diagonal, signs, weight)
     if loss.known is None:
         return Truth(LABEL_WISE, diagonal, signs, weight)
     refuse_weights(weight)
@@ -65,7 +69,7 @@ def _update(truth: Truth, scores: Array, rows: Rows, statistics: Array, first: i
         update_squared(truth, scores, rows, statistics, first, last)
 
 
-@update.of(JointTruth, JointHand, compile=kernel)
+@update.of(JointTruth, JointGroup, compile=kernel)
 def _update_joint(truth: Any, scores: Array, rows: Rows, statistics: Array, first: int, last: int) -> None:
     update_joint(truth, scores, rows, statistics)
 

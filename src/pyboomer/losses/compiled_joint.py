@@ -5,17 +5,17 @@ they take K exponentials, M multiplications and M additions: where the ones are 
 the exponentials of scores, and by labels to add up probabilities. That is about 1 ns for each example and vector.
 Nothing is kept between two updates but the scores.
 
-A *hand* is the part of the labels that rules are about for a while. As long as all other labels keep their scores,
-known vectors that agree on the hand are one vector u, of its labels alone, and what the others bring to their
+A *group* is the part of the labels that rules are about for a while. As long as all other labels keep their scores,
+known vectors that agree on the group are one vector u, of its labels alone, and what the others bring to their
 probabilities is one number for each example, its *base*:
 
     P_u = base_u exp(sum_k u_k f_k) / sum over all u,   base_u = sum_v exp(b_v + sum_j v_j f_j)
 
-with k in the hand, j not in it, and v those that agree with u. So updates are about few and short vectors: of 2000
-label vectors that bibtex has, 160 are left of a hand of 31 of its 159 labels.
+with k in the group, j not in it, and v those that agree with u. So updates are about few and short vectors: of 2000
+label vectors that bibtex has, 160 are left of a group of 31 of its 159 labels.
 
-Most known vectors have no label of the hand. Their sum, the base of u = 0, is what the others leave of the sum over all
-known vectors, which the hand before has found. So only those that have a label of the hand are looked at.
+Most known vectors have no label of the group. Their sum, the base of u = 0, is what the others leave of the sum over
+all known vectors, which the group before has found. So only those that have a label of the group are looked at.
 """
 
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ from pyboomer.compiling.simd import (
 )
 from pyboomer.losses.joint import find_limit
 from pyboomer.losses.loss import KnownVectors
-from pyboomer.losses.truth import JointHand, JointTruth, Known, Ones, Scratch, list_ones
+from pyboomer.losses.truth import JointGroup, JointTruth, Known, Ones, Scratch, list_ones
 
 FOUR = np.uint64(4)
 MOST_NUMBERS = 2**25  # bases that are worth their memory, of all examples: 256 MB
@@ -148,8 +148,8 @@ def _begin_alike(truth: JointTruth) -> None:
     pass
 
 
-@_begin_vectors.of(JointHand, forceinline=True)
-def _fetch_bases(truth: JointHand) -> None:
+@_begin_vectors.of(JointGroup, forceinline=True)
+def _fetch_bases(truth: JointGroup) -> None:
     base, scratch = truth.base, truth.scratch
     for v in range(0, base.shape[1], LANES):
         gather_columns(base, scratch.rows, base.shape[1], v, scratch.vectors, v * LANES)
@@ -165,8 +165,8 @@ def _take_factor(truth: JointTruth, v: int) -> Any:
     return splat(truth.known.factor[v])
 
 
-@_begin_vector.of(JointHand, forceinline=True)
-def _take_base(truth: JointHand, v: int) -> Any:
+@_begin_vector.of(JointGroup, forceinline=True)
+def _take_base(truth: JointGroup, v: int) -> Any:
     return load(truth.scratch.vectors, v * LANES)
 
 
@@ -236,22 +236,22 @@ def _add_up(known: Known, k: int, vectors: Array) -> Any:
     return (a + b) + (c + d)
 
 
-# --- A hand of labels -------------------------------------------------------------------------------------------------
+# --- A group of labels ------------------------------------------------------------------------------------------------
 
 
 class Groups(NamedTuple):
-    """Known vectors in groups: those of a group agree on the labels of a hand."""
+    """Known vectors in groups: those of a group agree on the labels of a group."""
 
-    labels: NDArray[np.int64]  # of the hand
+    labels: NDArray[np.int64]  # of the group
     factor: Array  # of each vector
-    others: Ones  # which labels each vector has that are not in the hand
+    others: Ones  # which labels each vector has that are not in the group
     ends: NDArray[np.int64]  # where groups end
-    own: Ones  # which labels of the hand each group has, by their places in it
+    own: Ones  # which labels of the group each group has, by their places in it
     apart: bool  # whether the first group has none of them
 
 
-def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs: Signs, sums: Array) -> JointHand:
-    """What the loss knows of the labels of a hand, in ascending order, given the scores of all labels.
+def take_group(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs: Signs, sums: Array) -> JointGroup:
+    """What the loss knows of the labels of a group, in ascending order, given the scores of all labels.
 
     `sums` are those of the exponentials of all known vectors' scores, of each example, or NaN if they are not known.
     """
@@ -269,7 +269,7 @@ def take_hand(truth: JointTruth, labels: NDArray[np.int64], scores: Array, signs
     base = np.empty((n, pad(len(ends))))
     _fill_base(known, groups, scores, sums, truth.scratch, make_scratch(known), base)
     known = Known(known.factor[:0], known.limit, own, by_label, known.own)  # factors are in the base
-    return JointHand(truth.diagonal, signs, truth.weight, known, truth.scratch, base)
+    return JointGroup(truth.diagonal, signs, truth.weight, known, truth.scratch, base)
 
 
 def _make_ones(known: Known, n_rows: int) -> Ones:
@@ -278,7 +278,7 @@ def _make_ones(known: Known, n_rows: int) -> Ones:
 
 @kernel
 def _mark(vectors: Ones, place_of: NDArray[np.int64], keys: NDArray[np.uint64]) -> None:
-    """A bit for each label of the hand that a vector has."""
+    """A bit for each label of the group that a vector has."""
     for v in range(keys.shape[0]):
         for i in range(vectors.offsets[v], vectors.offsets[v + 1]):
             place = place_of[vectors.places[i]]
@@ -296,7 +296,7 @@ def _split(
     own: Ones,
     by_label: Ones,
 ) -> None:
-    """List which labels vectors have: in order, those not in the hand; of each that is left of them, those in it."""
+    """List which labels vectors have: in order, those not in the group; of each that is left of them, those in it."""
     used = used_own = 0
     u = 0
     for i in range(order.shape[0]):
@@ -333,7 +333,7 @@ def _fill_base(
 ) -> None:
     """The bases of all examples, twice eight at a time: where the ones are is read once for both.
 
-    Most vectors have no label of the hand. What they add up to is what all others leave of the sums over all vectors.
+    Most vectors have no label of the group. What they add up to is what all others leave of the sums over all vectors.
     If that is little, most of its digits are lost; so it is added up then, and if the sums are not known.
     """
     own, zero, lost = groups.own, splat(0.0), splat(1.0)
@@ -373,7 +373,7 @@ def _begin_eight(known: Known, scores: Array, sums: Array, begin: int, scratch: 
 
 @inner(error_model="numpy", forceinline=True)
 def _sum_group(groups: Groups, u: int, one: Scratch, two: Scratch) -> tuple[Any, Any]:
-    """What the vectors of a group have that the hand does not change."""
+    """What the vectors of a group have that the group does not change."""
     offsets, places = groups.others.offsets, groups.others.places
     sums: Any = splat(0.0)
     sums_of_two: Any = splat(0.0)
@@ -393,7 +393,7 @@ def _write_eight(scratch: Scratch, base: Array) -> None:
 
 
 @kernel(error_model="numpy")
-def sum_vectors(truth: JointHand, scores: Array, sums: Array) -> None:
+def sum_vectors(truth: JointGroup, scores: Array, sums: Array) -> None:
     """The sums of the exponentials of all known vectors' scores, of each example."""
     scratch, n = truth.scratch, scores.shape[0]
     for begin in range(0, n, LANES):

@@ -1,4 +1,4 @@
-"""The ledger has the scores and the statistics of all training examples, and keeps them up to date rule by rule."""
+"""The state has the scores and the statistics of all training examples, and keeps them up to date rule by rule."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.threads import Threads
-from pyboomer.engine.heads import Penalty, fit_head, make_room
+from pyboomer.engine.heads import Penalty, fit_head, make_solver_buffers
 from pyboomer.engine.protocol import Settings, Task
 from pyboomer.engine.statistics import (
     Dense,
@@ -22,8 +22,8 @@ from pyboomer.engine.statistics import (
     take_labels,
 )
 from pyboomer.losses import Loss
+from pyboomer.losses.compiled import BEGIN, GRADIENT_IS_B, NOT_COMPILED, sum_values, tell_truth
 from pyboomer.losses.truth import JointTruth, pad_signs, pad_weight
-from pyboomer.losses.twins import BEGIN, GRADIENT_IS_B, NO_TWIN, sum_values, tell_truth
 
 BLOCK_NUMBERS = 2**17  # numbers in a temporary array: 1 MB
 
@@ -37,7 +37,7 @@ def choose_layout(loss: Loss, n_labels: int, single: bool, in_rounds: bool = Fal
     return Outer(n_labels, 0 if loss in GRADIENT_IS_B and not in_rounds else 2)
 
 
-class Ledger:
+class ExampleState:
     """See the module's docstring.
 
     Parameters
@@ -66,7 +66,7 @@ class Ledger:
         self.layout = choose_layout(loss, k, single, in_rounds)
         weight = pad_weight(task.Y.shape, label_weight)
         self.truth = tell_truth(loss, isinstance(self.layout, Diagonal), self.signs, weight)
-        self.has_twin = isinstance(self.truth, JointTruth) or self.truth.loss != NO_TWIN
+        self.is_compiled = isinstance(self.truth, JointTruth) or self.truth.loss != NOT_COMPILED
         self.statistics = make_zeros((n, count_columns(self.layout)))
         self.everyone = np.arange(n, dtype=np.uint32)
 
@@ -77,7 +77,7 @@ class Ledger:
     def write_as(self, layout: Layout, statistics: Array, rows: Rows) -> None:
         """Compute the statistics of some examples in a layout of choice."""
         k = self.n_labels
-        if self.has_twin:
+        if self.is_compiled:
             truth = self.truth._replace(diagonal=isinstance(layout, Diagonal))
             self.threads.update(truth, self.scores, rows, statistics, 0, pad(k))
             return
@@ -113,7 +113,9 @@ class Ledger:
             take_labels(layout, statistics, np.arange(len(rows), dtype=np.uint32), labels, taken)
             layout, statistics = own, taken
         head, everyone = np.empty(len(labels)), np.arange(len(rows), dtype=np.uint32)
-        gain, _ = fit_head(layout, statistics, everyone, self.task.weight[rows], penalty, make_room(layout), head)
+        gain, _ = fit_head(
+            layout, statistics, everyone, self.task.weight[rows], penalty, make_solver_buffers(layout), head
+        )
         return head, gain
 
     def add_scores(self, rows: Rows, labels: NDArray[Any], scores: Array) -> None:
@@ -125,7 +127,7 @@ class Ledger:
     def apply(self, rows: Rows, labels: NDArray[Any], scores: Array) -> None:
         """Add scores to some examples, and bring their statistics up to date (Alg. 1, line 4)."""
         self.add_scores(rows, labels, scores)
-        if self.has_twin:
+        if self.is_compiled:
             first, last = int(labels[0]), int(labels[-1]) + 1
             self.threads.update(self.truth, self.scores, rows, self.statistics, first, last)
         else:
@@ -139,7 +141,7 @@ class Ledger:
     def mean_loss(self) -> float:
         """The mean loss of the training examples."""
         weight = self.task.weight
-        if self.has_twin and not len(self.truth.weight):
+        if self.is_compiled and not len(self.truth.weight):
             return float(sum_values(self.truth, self.scores, weight)) / float(weight.sum())
         total = sum(float(self.list_losses(rows) @ weight[rows]) for rows in self.list_blocks())
         return total / float(weight.sum())
