@@ -23,6 +23,9 @@ def test_what_is_warmed_up_need_not_be_compiled(
         model = BoomerClassifier(n_rules=20).fit(X, Y)
         model.predict(X)
         model.predict(X, decode="f1")
+    X = np.random.default_rng(4).random((5000, 5))
+    many = {"loss": "label-wise-logistic", "max_samples": 1000, "rules_per_round": 4, "max_bins": 255}
+    BoomerClassifier(n_rules=60, **many).fit(X, X[:, :4] > 0.4)  # type: ignore[arg-type]
 
 
 def test_options_of_a_classifier_do_not_warm_up_a_regressor(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from pyboomer import BoomerClassifier
-from pyboomer.columns.binned import MISSING, bin_columns, find_common, find_edges
+from pyboomer.columns import binned
+from pyboomer.columns.binned import MISSING, bin_columns, find_common, find_edges, list_sampled
 from pyboomer.rules.ensemble import RuleEnsemble
 
 Array = NDArray[np.float64]
@@ -70,6 +71,23 @@ def test_bins_of_a_continuous_feature_hold_about_equally_many_values() -> None:
     counts = np.bincount(np.searchsorted(edges, values), minlength=len(edges) + 1)
     assert len(counts) == 50
     assert counts.max() < 2 * len(values) / 50
+
+
+def test_rows_that_repeat_with_a_period_keep_all_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binned, "SAMPLE", 2000)
+    n = 20_000
+    X = np.column_stack([np.arange(n) % 2, np.arange(n) % 10, np.arange(n) % 24]).astype(float)
+    edges = bin_columns(X, {}, 255).edges
+    assert [len(own) for own in edges] == [1, 9, 23]
+
+
+def test_the_sample_for_edges_does_not_depend_on_where_rows_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binned, "SAMPLE", 2000)
+    whole = list_sampled(0, 20_000, 20_000)
+    assert 1800 < len(whole) < 2200
+    parts = [first + list_sampled(first, count, 20_000) for first, count in ((0, 7000), (7000, 1), (7001, 12_999))]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    assert len(list_sampled(0, 3999, 3999)) == 3999
 
 
 def test_edges_separate_the_values_they_lie_between() -> None:

@@ -51,5 +51,10 @@ def warmup(ctx: click.Context, sparse: bool, regression: bool, quiet: bool, **pa
         model.predict(table)
         if isinstance(model, BoomerClassifier):
             model.predict(table[:1], decode="f1")
+    if not sparse:  # many examples: rounds of several rules, learned from small samples
+        many: dict[str, Any] = {"rules_per_round": 2, "max_samples": 2000, "max_bins": 255} | given
+        if not regression:
+            many.setdefault("loss", "label-wise-logistic")
+        estimator(n_rules=60, random_state=1, **many).fit(X, Y)
     if not quiet:
         click.echo(f"boomer: compiled and kept in {time.perf_counter() - start:.0f} seconds", err=True)

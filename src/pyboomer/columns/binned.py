@@ -28,7 +28,7 @@ MISSING = 255  # the bin number of a missing value
 LARGEST = 255  # bins of a feature: as many as a byte has values, but one for missing values
 OTHER = 254  # the bin of all rarer categories, if there are more than a byte can tell apart
 SHARED = 2  # the mark of a nominal feature whose rarer categories share a bin; others have 1
-SAMPLE = 200_000  # values from which the quantiles of a feature are estimated
+SAMPLE = 200_000  # rows from which the quantiles of features are estimated, about
 
 
 class BinnedColumns(NamedTuple):
@@ -61,11 +61,11 @@ def bin_columns(X: Array, categories: Categories, max_bins: int, n_threads: int 
     """Bin the columns of a dense X whose nominal features hold category codes."""
     n, n_features = X.shape
     X = np.ascontiguousarray(X, dtype=np.float64)
-    codes = np.empty((n_features, n), dtype=np.uint8)
+    codes, sampled = np.empty((n_features, n), dtype=np.uint8), list_sampled(0, n, n)
 
     def bin_column(f: int, column: Array) -> Array:
         if f not in categories:
-            edges = find_edges(column, max_bins)
+            edges = find_edges(column if len(sampled) == n else column[sampled], max_bins)
         else:
             edges = find_common(column, OTHER) if len(categories[f]) > LARGEST else np.empty(0)
         number_values(column, f in categories, edges, codes[f])
@@ -110,11 +110,24 @@ def pick_common(found: Array, times: NDArray[np.int64], count: int) -> Array:
     return np.sort(found[np.argsort(-times, kind="stable")[:count]])
 
 
+def list_sampled(first: int, count: int, n: int) -> NDArray[np.int64]:
+    """Which of `count` rows, of numbers from `first` on among n, are in the sample that quantiles are estimated from.
+
+    All are if there are few; of many, about `SAMPLE` are chosen at random. Every k-th row would not do, as rows may
+    repeat with a period. The choice depends on the number of a row alone, so that rows may lie on several machines.
+    """
+    if n < 2 * SAMPLE:
+        return np.arange(count)
+    # SplitMix64 (Steele, Lea and Flood, 2014)
+    z = np.arange(first, first + count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    return np.flatnonzero((z >> np.uint64(11)).astype(np.float64) * 2.0**-53 < SAMPLE / n)
+
+
 def find_edges(column: Array, max_bins: int) -> Array:
     """The values between bins: midpoints of all distinct values if these are few enough, else of quantiles."""
     present = column[~np.isnan(column)]
-    if len(present) > SAMPLE:
-        present = present[:: len(present) // SAMPLE]
     present = np.sort(present)
     distinct = np.append(present[:1], present[1:][present[1:] != present[:-1]])
     if len(distinct) > max_bins:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.columns.binned import LARGEST, MISSING, SAMPLE, BinnedColumns, Bins, find_edges
+from pyboomer.columns.binned import LARGEST, MISSING, BinnedColumns, Bins, find_edges, list_sampled
 from pyboomer.compiling.device import import_cupy
 
 CUDA = 2  # what DLPack calls a CUDA device
@@ -76,11 +76,11 @@ def bin_device_matrix(X: DeviceMatrix, max_bins: int) -> Bins:
     cupy = import_cupy()
     n, n_features = X.shape
     codes, edges = cupy.empty((n_features, n), dtype=np.uint8), []
+    sampled = cupy.asarray(list_sampled(0, n, n))
     for f in range(n_features):
         column = X.array[:, f].astype(np.float64)
         missing = cupy.isnan(column)
-        present = column[~missing]
-        own = find_edges(cupy.asnumpy(present[:: max(1, len(present) // SAMPLE)]), max_bins)
+        own = find_edges(cupy.asnumpy(column[sampled]), max_bins)
         codes[f] = cupy.where(missing, MISSING, cupy.searchsorted(cupy.asarray(own), column, side="left"))
         edges.append(own)
     assert max_bins <= LARGEST

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from pyboomer.arrays import Array
-from pyboomer.columns.binned import LARGEST, OTHER, SAMPLE, find_edges, number_values, pick_common
+from pyboomer.columns.binned import LARGEST, OTHER, find_edges, list_sampled, number_values, pick_common
 from pyboomer.columns.gaps import Ends, find_ends
 from pyboomer.data.class_weight import weigh_classes
 from pyboomer.data.examples import Examples, count_nonzero, read_examples
@@ -207,8 +207,7 @@ def sketch_block(X: Any, absent: Any, first: int, n: int, read_X: Callable[[Any]
     matrix, schema, features = read_X(X)
     rows = list_present(absent, matrix.shape[0])
     filled = count_nonzero(matrix if absent is None else matrix[rows], schema.categories)
-    every = max(1, n // SAMPLE)
-    rows = rows[(first + np.arange(len(rows))) % every == 0]
+    rows = rows[list_sampled(first, len(rows), n)]
     sample = matrix.tocsr()[rows].toarray() if sp.issparse(matrix) else matrix[rows]
     return Sketch(schema, features, filled, sample)
 
