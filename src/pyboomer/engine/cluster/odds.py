@@ -13,16 +13,16 @@ from pyboomer.engine.cluster.leader import Leader
 from pyboomer.engine.cluster.shard import Examples, SampledRows, Shard, join_blocks, order_parts
 from pyboomer.engine.cluster.task import Block
 from pyboomer.engine.cpu.rounds import (
-    EVERY_LABEL,
     SampleBuffers,
     do_learn_together,
+    learn_alone,
     learn_together,
     make_sample_buffers,
 )
 from pyboomer.engine.odds import BLOCK, Bodies, Odds, RoundSums, write_odds
 from pyboomer.engine.odds_state import OddsShard, add_sums, choose_scales
 from pyboomer.engine.rounds import Body
-from pyboomer.engine.search.samples import Codes, copy_rows, learn_from_sample
+from pyboomer.engine.search.samples import Codes, copy_rows
 from pyboomer.engine.statistics import Diagonal
 from pyboomer.losses.truth import pad_signs
 
@@ -104,9 +104,7 @@ class ShardOfOdds(Shard):
             """Nothing is left to do."""
 
         def learn(i: int, memory: SampleBuffers) -> Body:
-            body = np.empty((memory.plan.longest, 4))
-            size = learn_from_sample(memory.heads, memory.plan, memory.sample, collect(i, memory), rules[i], body)
-            return Body(body[:size].copy(), EVERY_LABEL)
+            return learn_alone(memory, collect(i, memory), rules[i])
 
         if do_learn_together(self.learning, len(rules), self.memory[0].sample):
             return learn_together(self.learning, self.memory, rules, collect, is_collected)

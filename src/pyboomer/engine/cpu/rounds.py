@@ -20,17 +20,17 @@ from pyboomer.engine.rounds import Body
 from pyboomer.engine.sampling import count_examples, draw_few
 from pyboomer.engine.search.plan import Complete, Heads, Labels, Plan, is_single, make_plan, plan_heads, plan_labels
 from pyboomer.engine.search.samples import (
-    Codes,
+    ALL,
+    BEGIN,
+    CONDITION,
+    END,
+    SUMS,
+    TERMS,
     GatheredSample,
     Search,
-    add_condition,
-    begin_search,
-    find_terms,
-    finish_body,
     gather_rows,
-    learn_from_sample,
     make_sample,
-    sum_features,
+    take_step,
 )
 from pyboomer.engine.statistics import Diagonal, advance, count_columns, resize
 from pyboomer.losses.compiled import LABEL_WISE
@@ -63,12 +63,11 @@ def draw_sample(buffers: SampleBuffers, weight: Array, rule: int) -> np.int64:
     return n
 
 
-@kernel
-def draw_and_learn(buffers: SampleBuffers, codes: Codes, odds: Odds, weight: Array, rule: int, body: Array) -> int:
-    """Draw a sample, and learn the body of a rule from it (lines 5 and 6); returns the number of conditions."""
-    n = draw_sample(buffers, weight, rule)
-    gather_rows(codes, odds, buffers.examples, 0, n, buffers.sample)
-    return learn_from_sample(buffers.heads, buffers.plan, buffers.sample, n, rule, body)
+def learn_alone(buffers: SampleBuffers, n: int, rule: int) -> Body:
+    """Learn the body of a rule from a sample of n examples."""
+    body = np.empty((buffers.plan.longest, 4))
+    search = take_step(ALL, buffers.heads, buffers.plan, buffers.sample, Search(n, 0, 0.0, False), rule, body, 0, n)
+    return Body(body[: search.size].copy(), EVERY_LABEL)
 
 
 class Buffers(NamedTuple):
@@ -191,14 +190,14 @@ class HostOdds(OddsShard):
         def gather(own: SampleBuffers, some: slice) -> None:
             gather_rows(self.rows_of_codes, self.odds, own.examples, some.start, some.stop, own.sample)
 
+        def learn(i: int, own: SampleBuffers) -> Body:
+            n = draw(i, own)
+            gather(own, slice(0, n))
+            return learn_alone(own, n, rules[i])
+
         if do_learn_together(self.threads, len(rules), self.buffers[0].sample):
             return learn_together(self.threads, self.buffers, rules, draw, gather)
-        return self.threads.share_buffers(self._learn_alone, rules, self.buffers)
-
-    def _learn_alone(self, rule: int, buffers: SampleBuffers) -> Body:
-        body = np.empty((buffers.plan.longest, 4))
-        size = draw_and_learn(buffers, self.rows_of_codes, self.odds, self.weight, rule, body)
-        return Body(body[:size].copy(), EVERY_LABEL)
+        return self.threads.share_buffers(learn, range(len(rules)), self.buffers)
 
 
 def make_sample_buffers(task: Task, settings: Settings, layout: Diagonal, size: int) -> SampleBuffers:
@@ -222,39 +221,35 @@ def learn_together(
     draw: Callable[[int, SampleBuffers], int],
     gather: Callable[[SampleBuffers, slice], None],
 ) -> list[Body]:
-    """Learn few bodies, each by several threads: `draw_and_learn`, step by step."""
+    """Learn few bodies, each by several threads: as `learn_alone`, step by step."""
     share, every, buffers = threads.share, range(len(rules)), memory[: len(rules)]
     n_parts = -(-threads.n_threads // len(rules))
     n_drawn = len(buffers[0].plan.search.features.drawn)
     bodies: Array = np.empty((len(rules), buffers[0].plan.longest, 4))
+    searches = [Search(0, 0, 0.0, False)] * len(rules)
 
-    def begin(i: int) -> Search:
-        n = draw(i, buffers[i])
-        return begin_search(buffers[i].plan, buffers[i].sample, n, rules[i])
+    def take(step: int, i: int, some: slice = slice(0, 0)) -> None:
+        own, search = buffers[i], searches[i]
+        found = take_step(*(step, own.heads, own.plan, own.sample, search, rules[i], bodies[i], some.start, some.stop))
+        if step not in (TERMS, SUMS):
+            searches[i] = found
+
+    def begin(i: int) -> None:
+        searches[i] = Search(draw(i, buffers[i]), 0, 0.0, False)
+        take(BEGIN, i)
 
     def collect(part: tuple[int, slice]) -> None:
         i, some = part
         gather(buffers[i], some)
-        find_terms(buffers[i].sample, some.start, some.stop)
+        take(TERMS, i, some)
 
-    def fill(part: tuple[int, slice]) -> None:
-        i, some = part
-        sum_features(buffers[i].plan, buffers[i].sample, searches[i], some.start, some.stop)
-
-    def add(i: int) -> None:
-        own = buffers[i]
-        searches[i] = add_condition(own.heads, own.plan, own.sample, searches[i], rules[i], bodies[i])
-
-    def finish(i: int) -> int:
-        own = buffers[i]
-        return finish_body(own.heads, own.plan, own.sample, searches[i], rules[i], bodies[i])
-
-    searches = share(begin, every)
+    share(begin, every)
     share(collect, [(i, some) for i in every for some in divide(searches[i].n, n_parts)])
     while going_on := [i for i in every if not searches[i].is_over]:
-        share(fill, [(i, some) for i in going_on for some in divide(n_drawn, n_parts)])
-        share(add, going_on)
-    return [Body(body[:size].copy(), EVERY_LABEL) for body, size in zip(bodies, share(finish, every), strict=True)]
+        share(lambda part: take(SUMS, *part), [(i, some) for i in going_on for some in divide(n_drawn, n_parts)])
+        share(lambda i: take(CONDITION, i), going_on)
+    share(lambda i: take(END, i), every)
+    return [Body(body[: search.size].copy(), EVERY_LABEL) for body, search in zip(bodies, searches, strict=True)]
 
 
 def suits_odds(state: ExampleState, settings: Settings) -> bool:

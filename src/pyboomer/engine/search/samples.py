@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyboomer.arrays import Array, Rows
 from pyboomer.columns.binned import MISSING, BinnedColumns
 from pyboomer.columns.sparse import meets
-from pyboomer.compiling.kernel import kernel
+from pyboomer.compiling.kernel import inner, kernel
 from pyboomer.compiling.simd import LANES, make_zeros, pad, prefetch
 from pyboomer.engine.odds import BLOCK, Odds, write_statistics, write_terms
 from pyboomer.engine.sampling import fill_with_draw
@@ -35,6 +35,7 @@ from pyboomer.engine.search.sweeping import Sample
 from pyboomer.engine.statistics import sum_weights
 from pyboomer.rules.precision import NOISE
 
+BEGIN, TERMS, SUMS, CONDITION, END, ALL = range(6)  # steps of learning a body
 WORD = 8  # bytes
 
 Codes = NDArray[np.uint8]  # (N, L) and padding: a row for each example
@@ -126,7 +127,7 @@ class Search(NamedTuple):
     is_over: Any
 
 
-@kernel
+@inner
 def begin_search(plan: Plan, own: GatheredSample, n: int, rule: int) -> Search:
     """Begin to learn a body from n examples, whose weights are known; draw the features of the first condition."""
     for i in range(n):
@@ -139,14 +140,14 @@ def begin_search(plan: Plan, own: GatheredSample, n: int, rule: int) -> Search:
     return Search(n, 0, NOISE * weight, n < BINS_FROM)
 
 
-@kernel(error_model="numpy")
+@inner(error_model="numpy")
 def find_terms(own: GatheredSample, first: int, last: int) -> None:
     """Compute the terms of the examples from `first` to `last` - 1."""
     scale = 1 / own.bins.units[0]
     write_terms(own.odds[first:last], own.rows[: last - first], own.weights[first:last], scale, own.terms[first:last])
 
 
-@kernel
+@inner
 def sum_features(plan: Plan, own: GatheredSample, search: Search, first: int, last: int) -> None:
     """Fill the histograms of the drawn features from `first` to `last` - 1."""
     features = plan.search.features.drawn[first:last]
@@ -155,7 +156,7 @@ def sum_features(plan: Plan, own: GatheredSample, search: Search, first: int, la
     sum_bins_of_terms(own.codes, features, own.terms, own.rows[: search.n], own.weights, some)
 
 
-@kernel
+@inner
 def add_condition(heads: Complete, plan: Plan, own: GatheredSample, search: Search, rule: int, body: Array) -> Search:
     """Add the best condition by the histograms to a body, filter the sample, and draw features for the next one."""
     drawn = plan.search.features.drawn
@@ -177,7 +178,7 @@ def add_condition(heads: Complete, plan: Plan, own: GatheredSample, search: Sear
     return Search(n, size + 1, gain, n < BINS_FROM or size + 1 == body.shape[0])
 
 
-@kernel
+@inner
 def finish_body(heads: Complete, plan: Plan, own: GatheredSample, search: Search, rule: int, body: Array) -> int:
     """Refine a rule that covers few examples to the end; returns the number of conditions."""
     n, few, rating = search.n, own.few, heads.rating
@@ -196,11 +197,36 @@ def finish_body(heads: Complete, plan: Plan, own: GatheredSample, search: Search
 
 
 @kernel
-def learn_from_sample(heads: Complete, plan: Plan, own: GatheredSample, n: int, rule: int, body: Array) -> int:
-    """Learn the body of a rule (Alg. 1, line 6) from a sample of n examples; returns the number of conditions."""
-    search = begin_search(plan, own, n, rule)
-    find_terms(own, 0, n)
-    while not search.is_over:
-        sum_features(plan, own, search, 0, plan.search.features.drawn.shape[0])
+def take_step(
+    step: int,
+    heads: Complete,
+    plan: Plan,
+    own: GatheredSample,
+    search: Search,
+    rule: int,
+    body: Array,
+    first: int,
+    last: int,
+) -> Search:
+    """Learn the body of a rule (Alg. 1, line 6) from a sample of `search.n` examples: take a step, or all of them.
+
+    Several threads may compute terms, or sums, at the same time, each from `first` to `last` - 1. (It is one function,
+    as a function for each step would take twice as long to compile.)
+    """
+    if step in (BEGIN, ALL):
+        search = begin_search(plan, own, search.n, rule)
+    if step == TERMS:
+        find_terms(own, first, last)
+    elif step == SUMS:
+        sum_features(plan, own, search, first, last)
+    elif step == CONDITION:
         search = add_condition(heads, plan, own, search, rule, body)
-    return finish_body(heads, plan, own, search, rule, body)
+    elif step == ALL:
+        find_terms(own, 0, search.n)
+        while not search.is_over:
+            sum_features(plan, own, search, 0, plan.search.features.drawn.shape[0])
+            search = add_condition(heads, plan, own, search, rule, body)
+    if step in (END, ALL):
+        size = finish_body(heads, plan, own, search, rule, body)
+        search = Search(search.n, size, search.gain, True)
+    return search
