@@ -67,7 +67,7 @@ def main() -> None:
     """Print or publish the table."""
     parser = make_parser(__doc__, 1)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--publish", type=Path, metavar="FILE", help="write a page of results")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write a page of results")
     args = parser.parse_args()
     data: tuple[str | int, ...] = (*SETS, *NETWORKS)
     settings: dict[str, Any] = {}
@@ -79,13 +79,13 @@ def main() -> None:
     lines = [
         "# Rounds of rules",
         "",
-        f"{REPEAT}`python benchmarks/rounds.py --publish docs/results/rounds.md`. The default settings, with rounds of",
+        f"{REPEAT}`python benchmarks/rounds.py --write docs/results/rounds.md`. The default settings, with rounds of",
         "at most 1, 8 and 32 rules: the first of three folds of benchmark sets, and labels of a random network with",
         f"20,000 unseen examples. Means and standard deviations over {args.seeds} seeds. {machine['date']}.",
         "",
         format_table(columns, rows),
     ]
-    publish(lines, args.publish)
+    publish(lines, args.write)
 
 
 if __name__ == "__main__":
