@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -57,3 +59,16 @@ def test_threads_that_cannot_begin_are_an_error_of_memory(monkeypatch: pytest.Mo
     monkeypatch.setattr(pool, "ThreadPoolExecutor", Limited)
     with pytest.raises(MemoryError, match="no memory is left for 3 threads"):
         start_pool(3)
+
+
+def test_an_interrupted_start_leaves_no_thread_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(ThreadPoolExecutor):
+        def map(self, work: Any, parts: Any) -> Any:  # type: ignore[override]
+            self.submit(work, next(iter(parts)))  # waits for the others, which never begin
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "ThreadPoolExecutor", Interrupted)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        start_pool(3)
+    assert threading.active_count() == before

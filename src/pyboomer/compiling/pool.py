@@ -31,8 +31,10 @@ def start_pool(n_threads: int) -> ThreadPoolExecutor:
     pool = ThreadPoolExecutor(n_threads)
     try:
         list(pool.map(begin, range(n_threads)))
-    except (RuntimeError, MemoryError):  # Python's word for it: "can't start new thread"
+    except BaseException as error:  # Ctrl-C, too: threads that have begun must not wait for the others for ever
         all_there.abort()
         pool.shutdown(cancel_futures=True)
-        raise MemoryError(f"no memory is left for {n_threads} threads (n_jobs)") from None
+        if isinstance(error, RuntimeError | MemoryError):  # Python's word for it: "can't start new thread"
+            raise MemoryError(f"no memory is left for {n_threads} threads (n_jobs)") from None
+        raise
     return pool
