@@ -107,8 +107,36 @@ def test_odds_stay_finite_and_keep_their_sign() -> None:
     write_terms(odds, row, np.array([2.0]), 2.0**20, terms)
     np.testing.assert_allclose(terms / 2.0**21, statistics, atol=2.0**-21)
     values = [0, np.log(MOST), 0, np.log(MOST), 0, np.log(2), np.log(2), np.log(55 / 54)]
-    loss = sum_losses(odds, np.array([2.0]), 2.0**30, 0, 1) / 2.0**30
+    none = np.zeros(1, dtype=np.uint32), np.uint32(0), factors
+    loss = sum_losses(odds, *none, np.array([2.0]), 2.0**30, 0, 1) / 2.0**30
     assert loss == pytest.approx(2 * sum(values), rel=1e-6)
+
+
+def test_the_loss_with_scores_that_are_to_be_added_is_that_with_scores_that_have_been() -> None:
+    rng = np.random.default_rng(0)
+    n = 200
+    odds = (np.exp(rng.normal(size=(n, 8))) * rng.choice([-1, 0, 1], size=(n, 8))).astype(np.float32)
+    masks, which = rng.integers(0, 2**5, n).astype(np.uint32), np.uint32(0b10110)
+    factors, weight = np.exp(rng.normal(size=(5, 8))), rng.random(n)
+    before = odds.copy()
+    loss = sum_losses(odds, masks, which, factors, weight, 2.0**40, 0, n)
+    np.testing.assert_array_equal(odds, before)
+    multiply_odds(odds, masks, which, factors, make_scratch(8), 0, n)
+    assert sum_losses(odds, masks, np.uint32(0), factors, weight, 2.0**40, 0, n) == pytest.approx(loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_rules_do_not_depend_on_whether_the_loss_is_asked_for(n_jobs: int) -> None:
+    X, Y, weight = make_data()
+
+    def learn(**options: Any) -> BoomerClassifier:
+        model = BoomerClassifier(**SETTINGS | {"n_rules": 90}, rules_per_round=32, n_jobs=n_jobs, **options)
+        return model.fit(X, Y, sample_weight=weight)
+
+    losses: list[float] = []
+    asked = learn(callbacks=lambda progress: losses.append(progress.loss))
+    assert asked.rules_ == learn().rules_
+    assert len(set(losses)) == len(losses) == 90
 
 
 def test_factors_of_any_scores_are_finite_and_not_zero() -> None:

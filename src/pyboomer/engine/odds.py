@@ -282,13 +282,27 @@ def find_factors(width: int, scores: Array) -> Array:
     return factors
 
 
+@inner(error_model="numpy", forceinline=True)
+def _multiply(odds: Odds, position: int, factors: Array, k: int, mask: np.uint32) -> Array:
+    """Eight odds times the factors of the rules in a mask, up to what they hold."""
+    width, zero, most, least, one = factors.shape[1], splat(0.0), splat(MOST), splat(1 / MOST), np.uint64(1)
+    old = load(odds, position)
+    new, left = old, np.uint64(mask)
+    while left != 0:
+        new = new * load(factors, count_trailing_zeros(left) * width + k)
+        left &= left - one
+    size = larger(where_above(new, zero, new, zero - new), least)
+    size = where_above(size, most, most, size)
+    negative = where_above(zero, old, zero - size, zero)
+    return where_above(old, zero, size, negative)
+
+
 @kernel(error_model="numpy")
 def multiply_odds(
     odds: Odds, masks: Masks, which: np.uint32, factors: Array, scratch: Scratch, first: int, last: int
 ) -> None:
     """Multiply the odds of examples `first` to `last` - 1 by the factors of some rules of a round that cover them."""
-    width, zero, most, least = odds.shape[1], splat(0.0), splat(MOST), splat(1 / MOST)
-    one = np.uint64(1)
+    width = odds.shape[1]
     for begin in range(first, last, CHUNK):
         rows = scratch.rows[: _list_rows(masks, which, begin, min(begin + CHUNK, last), scratch.rows)]
         fetch_odds(odds, rows, 0)
@@ -298,26 +312,23 @@ def multiply_odds(
             for i in range(start, stop):
                 n = rows[i]
                 for k in range(0, width, LANES):
-                    old = load(odds, n * width + k)
-                    new, left = old, np.uint64(masks[n] & which)
-                    while left != 0:
-                        new = new * load(factors, count_trailing_zeros(left) * width + k)
-                        left &= left - one
-                    size = larger(where_above(new, zero, new, zero - new), least)
-                    size = where_above(size, most, most, size)
-                    negative = where_above(zero, old, zero - size, zero)
-                    store(odds, n * width + k, where_above(old, zero, size, negative))
+                    store(odds, n * width + k, _multiply(odds, n * width + k, factors, k, masks[n] & which))
 
 
 @kernel(error_model="numpy")
-def sum_losses(odds: Odds, weight: Array, scale: float, first: int, last: int) -> np.int64:
-    """The sum of the loss (Eq. 6) in whole numbers: log(1 + 1 / odds) of relevant labels, log(1 + odds) of others."""
+def sum_losses(
+    odds: Odds, masks: Masks, which: np.uint32, factors: Array, weight: Array, scale: float, first: int, last: int
+) -> np.int64:
+    """The sum of the loss (Eq. 6) in whole numbers: log(1 + 1 / odds) of relevant labels, log(1 + odds) of others.
+
+    The odds are multiplied by the factors of some rules, but stay as they are.
+    """
     width, zero, one = odds.shape[1], splat(0.0), splat(1.0)
     total = np.int64(0)
     for n in range(first, last):
         value = 0.0
         for k in range(0, width, LANES):
-            signed = load(odds, n * width + k)
+            signed = _multiply(odds, n * width + k, factors, k, masks[n] & which)
             value += np.log(product(1.0 + where_above(signed, zero, one / signed, zero - signed)))
         total += fix(scale * weight[n] * value)
     return total

@@ -72,6 +72,7 @@ class OddsShard:
         self.rows_of_codes = make_rows_of_codes(len(weight), len(codes))
         threads.share(lambda part: transpose_codes(codes, part.start, part.stop, self.rows_of_codes), self._divide())
         self.masks = np.zeros(len(weight), dtype=np.uint32)
+        self.which, self.factors = 0, np.ones((1, now.shape[1]))  # scores that are to be added
 
     def _divide(self, n_rules: int = 1) -> list[slice]:
         """Parts of the examples that take about as long as threads need to be woken up, or longer."""
@@ -80,6 +81,7 @@ class OddsShard:
     def sum_round(self, bodies: odds.Bodies, n_labels: int) -> odds.RoundSums:
         """Find what the bodies of a round cover, and add up statistics."""
 
+        self.end_round()
         n_rules = len(bodies.offsets) - 1
         sums = [odds.make_round_sums(n_rules, n_labels) for _ in range(self.threads.n_threads)]
 
@@ -94,19 +96,29 @@ class OddsShard:
         return add_sums(sums)
 
     def apply(self, which: int, factors: Array) -> None:
-        """Add the scores of some rules of the round to the examples that they cover."""
+        """Add the scores of some rules of the round to the examples that they cover, when the round is over.
+
+        Odds are rounded once in a round, so that it does not matter whether the loss is asked for in between.
+        """
+        self.which, self.factors = self.which | which, factors
+
+    def end_round(self) -> None:
+        """Bring the odds up to date."""
+        which, self.which = np.uint32(self.which), 0
 
         def work(part: slice) -> None:
-            scratch = odds.make_scratch(factors.shape[1])
-            odds.multiply_odds(self.odds, self.masks, np.uint32(which), factors, scratch, part.start, part.stop)
+            scratch = odds.make_scratch(self.factors.shape[1])
+            odds.multiply_odds(self.odds, self.masks, which, self.factors, scratch, part.start, part.stop)
 
-        self.threads.share(work, self._divide(which.bit_count()))
+        if which:
+            self.threads.share(work, self._divide(int(which).bit_count()))
 
     def sum_losses(self, scale: float) -> int:
         """The sum of the loss, in whole numbers."""
 
         def work(part: slice) -> int:
-            return int(odds.sum_losses(self.now, self.weight, scale, part.start, part.stop))
+            changes = self.masks, np.uint32(self.which), self.factors
+            return int(odds.sum_losses(self.now, *changes, self.weight, scale, part.start, part.stop))
 
         return sum(self.threads.share(work, self._divide()))
 

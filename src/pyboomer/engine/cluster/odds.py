@@ -86,6 +86,11 @@ class ShardOfOdds(Shard):
         shape = n, self.task.n_labels + self.task.n_labels % 2  # whole words
         return np.empty((n, self.state.rows_of_codes.shape[1]), np.uint8), np.empty(shape, np.float32)
 
+    def draw(self, rules: Sequence[int]) -> SampledRows:
+        """What is here of the samples of some rules of a round, by odds that are up to date."""
+        self.state.end_round()
+        return super().draw(rules)
+
     def _copy_rows(self, rows: Rows, codes: Codes, scores: Odds) -> None:
         copy_rows(self.state.rows_of_codes.view(np.uint64), rows, codes.view(np.uint64))
         copy_rows(self.state.odds.view(np.uint64), rows, scores.view(np.uint64))

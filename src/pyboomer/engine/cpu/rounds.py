@@ -195,6 +195,7 @@ class HostOdds(OddsShard):
             gather(own, slice(0, n))
             return learn_alone(own, n, rules[i])
 
+        self.end_round()
         if do_learn_together(self.threads, len(rules), self.buffers[0].sample):
             return learn_together(self.threads, self.buffers, rules, draw, gather)
         return self.threads.share_buffers(learn, range(len(rules)), self.buffers)
