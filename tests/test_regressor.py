@@ -17,6 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from pyboomer import BoomerRegressor, Loss, load_model
 from pyboomer.editing import refit_heads
+from pyboomer.losses import make_huber
+from pyboomer.losses.catalog import FOR_NUMBERS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -200,3 +202,13 @@ def test_it_does_as_well_as_a_random_forest() -> None:
         ours = regressor(n_rules=1000).fit(table[:400], y[:400]).score(table[400:], y[400:])
         forest = RandomForestRegressor(100, random_state=1).fit(table[:400], y[:400]).score(table[400:], y[400:])
         assert ours > forest - 0.02
+
+
+@pytest.mark.parametrize("loss", [*FOR_NUMBERS, make_huber(2.5)], ids=str)
+def test_a_model_of_any_built_in_loss_can_be_pickled(loss: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    model = BoomerRegressor(loss, n_rules=5, random_state=1).fit(X, X[:, 0])
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert copy.loss_.name == model.loss_.name

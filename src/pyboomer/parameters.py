@@ -135,7 +135,8 @@ PARAMETERS = (
         '"auto" or a whole number from 1 to 32',
         lambda value: _one_of("auto")(value) or (_is_whole(value, 1) and value <= 32),
         "The largest number of rules whose conditions are chosen from the same statistics, by several threads or a GPU "
-        "side by side. Rounds grow: rule t begins a round of t / 25 rules. 1 is the algorithm of the paper. "
+        "side by side. Rounds grow: one that begins with rule t has t / 25 rules, but at least one. 1 is the algorithm "
+        "of the paper. "
         '"auto": 32 for more than 20,000 examples, but 1 if search="exact" or if rules score some labels (max_labels).',
     ),
     Parameter(
@@ -346,8 +347,8 @@ PARAMETERS = (
         "True or False",
         lambda value: isinstance(value, bool | np.bool_),
         "Whether `fit` adds rules to the model, up to n_rules. From the same data, the result is as if all had been "
-        "learned at once. Other data are allowed, if loss and categories stay the same. With early stopping, set it "
-        "from the first `fit` on: held-out examples must not have been learned from before.",
+        "learned at once, up to rounding. Other data are allowed, if loss and categories stay the same. With early "
+        "stopping, set it from the first `fit` on: held-out examples must not have been learned from before.",
     ),
     Parameter(
         "random_state",

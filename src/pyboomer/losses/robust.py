@@ -7,6 +7,7 @@ the loss of the examples covered.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,17 @@ def _absolute_derivatives(Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Arr
 absolute_error = Loss("absolute-error", "diagonal", _absolute_value, _absolute_derivatives, weighted=True)
 
 
+def _huber_value(delta: float, Y: Array, F: Array, weight: Weight = 1.0) -> Array:
+    size = np.abs(F - Y)
+    near = np.minimum(size, delta)
+    return (weight * (near * (size - near / 2))).sum(axis=1)
+
+
+def _huber_derivatives(delta: float, Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array]:
+    r = F - Y
+    return weight * np.clip(r, -delta, delta), weight * delta / np.maximum(np.abs(r), delta)
+
+
 def make_huber(delta: float = 1.0) -> Loss:
     """Make Huber's loss: a parabola up to errors of `delta`, in the units of the targets, and a line beyond.
 
@@ -42,15 +54,7 @@ def make_huber(delta: float = 1.0) -> Loss:
     if not 0 < delta < math.inf:
         raise ValueError(f"delta must be a positive number, got {delta!r}")
 
-    def value(Y: Array, F: Array, weight: Weight = 1.0) -> Array:
-        size = np.abs(F - Y)
-        near = np.minimum(size, delta)
-        return (weight * (near * (size - near / 2))).sum(axis=1)
-
-    def derivatives(Y: Array, F: Array, weight: Weight = 1.0) -> tuple[Array, Array]:
-        r = F - Y
-        return weight * np.clip(r, -delta, delta), weight * delta / np.maximum(np.abs(r), delta)
-
+    value, derivatives = partial(_huber_value, delta), partial(_huber_derivatives, delta)  # which can be pickled
     return Loss("huber" if delta == 1 else f"huber-{delta:g}", "diagonal", value, derivatives, weighted=True)
 
 
