@@ -56,8 +56,8 @@ class LocalTeam:
         for i, share in shares.items():
             shard, others = self.shards[i], [*self.shards[:i], *self.shards[i + 1 :]]
             gathered = [other.answer(updates, "gather", (share, str(i))) for other in others]
-            own = shard.answer(updates, "draw", (share,))
-            learned.append(shard.learn_bodies(share, [*gathered, own]))
+            shard.answer(updates, "update", ())
+            learned.append(shard.learn_bodies(share, [*gathered, shard.draw(share)]))
         return learned
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,10 +87,14 @@ class ShardOfOdds(Shard):
         shape = n, self.task.n_labels + self.task.n_labels % 2  # whole words
         return np.empty((n, self.state.rows_of_codes.shape[1]), np.uint8), np.empty(shape, np.float32)
 
-    def draw(self, rules: Sequence[int]) -> SampledRows:
+    def update(self) -> None:
+        """Bring the odds up to date; samples that are drawn by another thread must not do it."""
+        self.state.end_round()
+
+    def gather(self, rules: Sequence[int], receiver: Any) -> SampledRows:
         """What is here of the samples of some rules of a round, by odds that are up to date."""
         self.state.end_round()
-        return super().draw(rules)
+        return super().gather(rules, receiver)
 
     def _copy_rows(self, rows: Rows, codes: Codes, scores: Odds) -> None:
         copy_rows(self.state.rows_of_codes.view(np.uint64), rows, codes.view(np.uint64))
