@@ -35,6 +35,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "min_coverage": (1, 3, 2.5),
     "search": ("bound", "exact"),
     "max_bins": ("auto", None, 255),
+    "rules_per_round": ("auto", 1, 7, 32),
     "decode": ("loss", "hamming", "subset", "f1", "top-1", 0.4),
     "known_vectors": ("auto", True, False),
     "calibration": (None, "isotonic"),
