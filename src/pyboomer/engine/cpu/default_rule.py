@@ -15,6 +15,7 @@ from pyboomer.arrays import Array
 from pyboomer.compiling.simd import make_zeros, pad
 from pyboomer.engine.cpu.state import ExampleState, choose_layout
 from pyboomer.engine.heads import Penalty, fit_head, make_solver_buffers, shape_system, solve_system, unpack
+from pyboomer.engine.odds_state import make_rule
 from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.engine.statistics import Dense, Diagonal, count_columns
 from pyboomer.losses.compiled import LABEL_WISE, QUADRATIC
@@ -29,16 +30,7 @@ TOLERANCE = 1e-6  # of the residual of conjugate gradients, relative to the righ
 def learn_default_rule(state: ExampleState, settings: Settings) -> Chunk:
     """Learn the default rule, which predicts for every label, whatever the other heads are."""
     head, gain = find_default_head(state, settings)
-    k = state.n_labels
-    return Chunk(
-        n_conditions=np.zeros(1, dtype=np.int64),
-        conditions=np.empty((0, 4)),
-        n_scores=np.array([k]),
-        labels=np.arange(k, dtype=np.int32),
-        scores=head,
-        coverage=np.array([state.task.weight.sum()]),
-        gain=np.array([gain]),
-    )
+    return make_rule(np.empty((0, 4)), np.arange(state.n_labels), head, state.task.weight.sum(), gain)
 
 
 def find_default_head(state: ExampleState, settings: Settings) -> tuple[Array, float]:

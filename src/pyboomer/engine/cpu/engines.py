@@ -11,14 +11,13 @@ from pyboomer.compiling.simd import pad
 from pyboomer.engine.cpu import groups
 from pyboomer.engine.cpu.boosting import Examples, LabelGroup, learn_rules
 from pyboomer.engine.cpu.default_rule import learn_default_rule
-from pyboomer.engine.cpu.rounds import DenseState, HostOdds, make_head_buffer, suits_odds
+from pyboomer.engine.cpu.rounds import DenseState, HostOdds, make_buffers, suits_odds
 from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.odds_state import OddsState
 from pyboomer.engine.protocol import Chunk, Replay, Settings, Task
 from pyboomer.engine.rounds import RoundLearner, TrainingState, find_round
-from pyboomer.engine.search.plan import Single, is_single, make_plan, plan_heads, plan_labels
-from pyboomer.engine.statistics import count_columns, resize
+from pyboomer.engine.search.plan import Single, is_single
 
 
 class HostEngine:
@@ -53,7 +52,7 @@ class HostEngine:
         if self.by_odds or settings.rules_per_round > 1:
             self._plan_rounds(scores, before)
         else:
-            self._plan_rules(single)
+            self._plan_rules()
 
     def _replay(self, replay: Replay) -> np.ndarray | None:
         """Add the scores of rules that there are; returns those at the beginning of the round, if it has begun."""
@@ -69,18 +68,13 @@ class HostEngine:
 
     # --- Rounds of one rule -------------------------------------------------------------------------------------------
 
-    def _plan_rules(self, single: bool) -> None:
+    def _plan_rules(self) -> None:
         """Prepare for rules that are learned one after another."""
-        state, settings, task = self.state, self.settings, self.task
-        self.labels = plan_labels(state.layout, len(task.Y), settings)
-        layout = resize(state.layout, len(self.labels.draw.drawn))
-        by_bins = isinstance(task.columns, BinnedColumns) and state.sums_bins(settings)
-        self.plan = make_plan(task, settings, count_columns(layout) if by_bins else 0)
-        self.heads = plan_heads(layout, len(task.Y), settings, single, state.loss)
+        state = self.state
+        self.plan, self.labels, self.heads, self.found = make_buffers(state, self.settings)
         self.grouped = groups.group_labels(state, self.labels, self.heads, self.plan.search.seed)
         if self.grouped is None:
             state.write()
-        self.found = make_head_buffer(layout.n_labels, state.n_labels)
 
     def _learn_rules(self, count: int) -> None:
         state, plan = self.state, self.plan
@@ -118,7 +112,7 @@ class HostEngine:
             state = DenseState(self.state, self.settings, before)
         self.rounds = RoundLearner(state, self.settings)
 
-    # --- The promise --------------------------------------------------------------------------------------------------
+    # --- The protocol -------------------------------------------------------------------------------------------------
 
     def learn(self, count: int) -> None:
         """Learn `count` more rules."""

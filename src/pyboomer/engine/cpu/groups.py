@@ -113,9 +113,9 @@ def _follows(truth: Truth | JointTruth) -> bool:
 
 
 def group_labels(state: ExampleState, labels: Labels, heads: Heads, seed: int) -> GroupedLabels | None:
-    """Somebody who deals, where that pays."""
+    """The data by groups of labels, where rules are about groups and copying their data pays."""
     truth, draw = state.truth, labels.draw
-    single = len(draw.choices) < 2 * len(draw.drawn)  # group, which has one turn
+    single = len(draw.choices) < 2 * len(draw.drawn)  # group, which is shuffled for each rule
     if not isinstance(labels, SomeLabels) or labels.in_turn or single or not isinstance(heads, Complete):
         return None
     if isinstance(truth, JointTruth):

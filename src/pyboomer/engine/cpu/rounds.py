@@ -79,6 +79,17 @@ class Buffers(NamedTuple):
     found: HeadBuffer
 
 
+def make_buffers(state: ExampleState, settings: Settings) -> Buffers:
+    """Memory for one thread."""
+    n, k = state.task.Y.shape
+    labels = plan_labels(state.layout, n, settings)
+    layout = resize(state.layout, len(labels.draw.drawn))
+    by_bins = isinstance(state.task.columns, BinnedColumns) and state.sums_bins(settings)
+    plan = make_plan(state.task, settings, count_columns(layout) if by_bins else 0)
+    heads = plan_heads(layout, n, settings, is_single(settings.head, k), state.loss)
+    return Buffers(plan, labels, heads, make_head_buffer(layout.n_labels, k))
+
+
 class DenseState:
     """Statistics of all examples, for any loss and any head.
 
@@ -98,18 +109,7 @@ class DenseState:
             state.write()
             state.scores[:] = now
             self.changes = now - before
-        self.buffers = [self._make_buffers() for _ in range(self.threads.n_threads)]
-
-    def _make_buffers(self) -> Buffers:
-        """Memory for one more thread."""
-        state, settings = self.state, self.settings
-        n, k = state.task.Y.shape
-        labels = plan_labels(state.layout, n, settings)
-        layout = resize(state.layout, len(labels.draw.drawn))
-        by_bins = isinstance(state.task.columns, BinnedColumns) and state.sums_bins(settings)
-        plan = make_plan(state.task, settings, count_columns(layout) if by_bins else 0)
-        heads = plan_heads(layout, n, settings, is_single(settings.head, k), state.loss)
-        return Buffers(plan, labels, heads, make_head_buffer(layout.n_labels, k))
+        self.buffers = [make_buffers(state, settings) for _ in range(self.threads.n_threads)]
 
     def learn_bodies(self, rules: range) -> list[Body]:
         """Bring the statistics up to date, and learn the bodies of a round (Alg. 1, lines 4 to 6)."""

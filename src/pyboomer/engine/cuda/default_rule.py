@@ -6,6 +6,7 @@ from pyboomer.engine.cpu.default_rule import find_default_head, merge_equal
 from pyboomer.engine.cpu.state import ExampleState
 from pyboomer.engine.cpu.threads import Threads
 from pyboomer.engine.cuda.plan import Scales, number_loss, round_scores
+from pyboomer.engine.odds_state import make_rule
 from pyboomer.engine.protocol import Chunk, Settings, Task
 from pyboomer.losses.compiled import LABEL_WISE, SQUARED
 from pyboomer.losses.loss import Loss
@@ -19,15 +20,8 @@ def learn_default_rule(task: Task, settings: Settings, scales: Scales) -> Chunk:
     state = ExampleState(_condense(task, settings.loss), settings.loss, False, threads)
     head, gain = find_default_head(state, settings)
     threads.close()
-    return Chunk(
-        n_conditions=np.zeros(1, dtype=np.int64),
-        conditions=np.empty((0, 4)),
-        n_scores=np.array([len(head)]),
-        labels=np.arange(len(head), dtype=np.int32),
-        scores=round_scores(np.array(head), scales),
-        coverage=np.array([float(task.weight.sum())]),
-        gain=np.array([gain]),
-    )
+    scores = round_scores(np.array(head), scales)
+    return make_rule(np.empty((0, 4)), np.arange(len(head)), scores, float(task.weight.sum()), gain)
 
 
 def _condense(task: Task, loss: Loss) -> Task:

@@ -63,11 +63,7 @@ def make_term_buffer(n_features: int, size: int) -> BinBuffer:
 
 def make_terms(n: int, size: int) -> Terms:
     """Memory for terms; rows begin where a cache line does."""
-    return (
-        make_zeros((n, -(-size // 2))).view(np.int32)[:, :size]
-        if size % 2
-        else make_zeros((n, size // 2)).view(np.int32)
-    )
+    return make_zeros((n, size // 2)).view(np.int32)
 
 
 @plain
